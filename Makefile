@@ -1,0 +1,61 @@
+# Two commands do everything: `make book` and `make test`.  The plain commands behind each target,
+# for machines without make, stand in README.md.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+HTML := _build/html
+PORT ?= 8000
+
+# Timings and training do not gain from BLAS threads at the book's sizes.
+export OPENBLAS_NUM_THREADS ?= 1
+# Debugger checks of frozen modules print a warning into every executed notebook.
+export PYDEVD_DISABLE_FILE_VALIDATION = 1
+
+SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
+	-type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null)
+
+.PHONY: help book test serve lab notebooks clean
+
+help:
+	@echo "make book       build the site into $(HTML)"
+	@echo "make test       run every check: style, library, notebooks, built site"
+	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
+	@echo "make lab        open the notebooks in JupyterLab"
+	@echo "make notebooks  re-run the notebooks and save their outputs"
+	@echo "make clean      remove what was built and the environment"
+
+book: $(HTML)/.built
+	@echo "The book is in $(CURDIR)/$(HTML)/index.html"
+
+test: $(HTML)/.built
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest --doctest-modules mha_lib
+	$(BIN)/python -m pytest --nbval --nbval-current-env chapters
+
+serve: book
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)
+
+lab: $(READY)
+	$(BIN)/jupyter lab chapters
+
+notebooks: $(READY)
+	$(BIN)/python -m tests.notebooks
+
+clean:
+	rm -rf _build $(VENV)
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; name it with: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+# --all: a page is executed again although only the library changed.
+# -W -n --keep-going: a failing cell or a dead reference fails the build, after listing all of them.
+$(HTML)/.built: $(READY) $(SOURCES)
+	$(BIN)/jupyter-book build . --all -W -n --keep-going
+	@touch $@

@@ -1,0 +1,178 @@
+"""Turn a bad argument into an error that names it, both sizes and the way out.
+
+Every public function passes its arguments through here before it computes, so that
+no reader meets a traceback from inside NumPy.  ``TypeError`` is for a wrong kind of
+object, ``ValueError`` for a wrong size or value.
+"""
+
+import operator
+
+import numpy as np
+
+FLOATS = (np.float32, np.float64)
+
+
+def real_array(name, value, axes=()):
+    """Return ``value`` as a float32 or float64 array, integers as float64.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls the argument.
+    value : array_like
+        Real numbers.
+    axes : tuple of str, default ()
+        Names of the trailing axes that must exist, as in ``("Tq", "Dk")``.
+
+    Returns
+    -------
+    array : float array
+        ``value`` itself where it is already a float32 or float64 array.
+
+    Raises
+    ------
+    TypeError
+        ``value`` is not made of real numbers, or is a masked array.
+    ValueError
+        ``value`` is ragged, or has fewer axes than named.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array, whose own mask would be ignored: "
+            f"pass {name}.filled(0) and a boolean mask argument instead"
+        )
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} is ragged: its rows have different lengths; give every row the same length"
+        ) from error
+    if array.dtype.kind in "iu":
+        array = array.astype(np.float64)
+    elif array.dtype not in FLOATS:
+        raise TypeError(
+            f"{name} has dtype {array.dtype}, but must be float32, float64 or integer: "
+            f"convert it with {name}.astype(np.float64)"
+        )
+    if array.ndim < len(axes):
+        raise ValueError(
+            f"{name} has shape {array.shape}, {_count(array.ndim, 'axis', 'axes')}, but needs "
+            f"at least {len(axes)}, (..., {', '.join(axes)}): add axes with {name}[None]"
+        )
+    return array
+
+
+def matrix(name, value, axes):
+    """Return ``value`` as a float array of exactly the two axes named in ``axes``."""
+    array = real_array(name, value, axes)
+    if array.ndim != len(axes):
+        raise ValueError(
+            f"{name} has shape {array.shape}, {array.ndim} axes, but must have exactly "
+            f"{len(axes)}, ({', '.join(axes)}): pass one matrix, shared by all leading indices"
+        )
+    return array
+
+
+def integer(name, value, minimum):
+    """Return ``value`` as a Python int of at least ``minimum``; any integer type will do."""
+    try:
+        if isinstance(value, bool | np.bool_):  # True counts as 1 in Python; here it is a slip
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be an integer, not {type(value).__name__} {value!r}: "
+            f"pass {name} as a whole number such as int({name})"
+        ) from None
+    if number < minimum:
+        raise ValueError(f"{name}={number} is too small: use {name} >= {minimum}")
+    return number
+
+
+def integer_array(name, value):
+    """Return ``value`` as an array of integers; its own type may be any integer type."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} has dtype {array.dtype}, but must hold integers: "
+            f"convert it with {name}.astype(int)"
+        )
+    return array
+
+
+def same_size(left, left_size, right, right_size, way_out):
+    """Raise unless two axes that must agree have the same size.
+
+    ``left`` and ``right`` name array and axis, as in ``"q axis Dk"``.
+    """
+    if left_size != right_size:
+        raise ValueError(
+            f"{left} has size {left_size}, but {right} has size {right_size}: {way_out}"
+        )
+
+
+def divides(count_name, count, width_name, width):
+    """Raise unless ``count`` equal parts of ``width`` exist; offer the nearest counts that do."""
+    if width % count == 0 and width > 0:
+        return
+    if width == 0:
+        raise ValueError(f"{width_name}=0 leaves nothing to divide among {count_name}={count}")
+    divisors = [i for i in range(1, width + 1) if width % i == 0]
+    below = max(i for i in divisors if i < count)
+    above = min((i for i in divisors if i > count), default=None)
+    nearest = f"{below}" if above is None else f"{below} or {above}"
+    multiple = f"{width - width % count} or " if width > count else ""
+    raise ValueError(
+        f"{count_name}={count} does not divide {width_name}={width}: use {count_name}={nearest}, "
+        f"or make {width_name} a multiple of {count}, such as "
+        f"{multiple}{width - width % count + count}"
+    )
+
+
+def leading_shape(named_arrays, n_trailing):
+    """Return the broadcast shape of all but the last ``n_trailing`` axes of the named arrays."""
+    shapes = {name: array.shape[: array.ndim - n_trailing] for name, array in named_arrays.items()}
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(
+            f"the leading axes do not broadcast: {listed}; "
+            f"make them equal, or 1 where one array serves all"
+        ) from None
+
+
+def boolean_mask(name, value, shape=None):
+    """Return ``value`` as a bool array, checked against the ``shape`` that it must broadcast to.
+
+    ``shape=None`` checks the type alone.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} is ragged: its rows have different lengths; give every row the same length"
+        ) from error
+    if array.dtype != np.bool_:
+        raise TypeError(
+            f"{name} has dtype {array.dtype}, but must be bool, "
+            f"True where this query may look at this key: convert 0/1 with {name}.astype(bool), "
+            f"and an additive mask with {name} == 0"
+        )
+    if shape is not None and not _broadcasts_to(array.shape, shape):
+        raise ValueError(
+            f"{name} has shape {array.shape}, which does not broadcast to (..., Tq, Tk) = {shape}: "
+            f"give it these axes, or 1 where one entry serves all"
+        )
+    return array
+
+
+def _broadcasts_to(shape, target):
+    try:
+        return np.broadcast_shapes(shape, target) == tuple(target)
+    except ValueError:
+        return False
+
+
+def _count(number, singular, plural):
+    return f"{number} {singular if number == 1 else plural}"

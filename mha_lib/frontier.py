@@ -1,0 +1,108 @@
+"""One row of weights, two jobs: how well can it serve both?
+
+The jobs are to fetch one marked token, and to take the mean of all n tokens.  The tokens
+are vectors of independent standard normal numbers, and the weights are chosen without
+seeing them.  A row of weights ``a`` hands on one vector, the blend ``sum_j a_j x_j``; each job
+may rescale it.  The mean is multiplied by sqrt(n), so that both targets have variance 1 and
+an error of 1 means "no better than answering 0".
+"""
+
+import numpy as np
+
+from mha_lib import _check
+
+
+def job_errors(weights, marked=0):
+    """Return the two errors that a row of weights cannot avoid.
+
+    Parameters
+    ----------
+    weights : float array, (..., n)
+        Rows of weights, one number per token; any length and sign, but not all 0.
+    marked : int, default 0
+        Index of the marked token.
+
+    Returns
+    -------
+    fetch_error : float array, (...)
+        Mean squared error per number of the marked token, after the best rescaling.
+    mean_error : float array, (...)
+        The same for sqrt(n) times the mean of all tokens.
+
+    Raises
+    ------
+    ValueError
+        A row is all 0, or there is no token ``marked``.
+    TypeError
+        ``weights`` is not real, or ``marked`` is not an integer.
+
+    Notes
+    -----
+    The errors are the squared sines of the angles between ``weights`` and the two rows that
+    would do one job perfectly: 1 at ``marked`` and 0 elsewhere, or all entries equal.
+
+    Examples
+    --------
+    >>> [round(float(error), 3) for error in job_errors([1.0, 0.0, 0.0, 0.0])]
+    [0.0, 0.75]
+    """
+    weights = _check.real_array("weights", weights, axes=("n",))
+    n = weights.shape[-1]
+    marked = _check.integer("marked", marked, minimum=0)
+    if marked >= n:
+        raise ValueError(f"marked={marked}, but weights has {n} entries: use marked <= {n - 1}")
+    length = np.linalg.norm(weights, axis=-1)
+    if not (length > 0).all():
+        raise ValueError("weights has a row of zeros, which hands on nothing: give it a weight")
+    fetch_cosine = weights[..., marked] / length
+    mean_cosine = weights.sum(axis=-1) / (length * np.sqrt(n))
+    return 1 - fetch_cosine**2, 1 - mean_cosine**2
+
+
+def best_row(n, importance=0.5, marked=0):
+    """Return the row of weights with the least weighted sum of the two errors.
+
+    Parameters
+    ----------
+    n : int
+        Number of tokens, at least 2.
+    importance : float, default 0.5
+        Weight of the fetching error, between 0 and 1; the mean gets the rest.
+    marked : int, default 0
+        Index of the marked token.
+
+    Returns
+    -------
+    weights : float64 array, (n,)
+        Non-negative, summing to 1: a row that a softmax can make or come close to.
+
+    Raises
+    ------
+    ValueError
+        ``importance`` is outside 0 to 1, ``n`` < 2, or there is no token ``marked``.
+    TypeError
+        ``n`` or ``marked`` is not an integer.
+
+    Notes
+    -----
+    With u and v the unit rows that do one job perfectly, the weighted sum of errors of a unit
+    row a is 1 - aᵀ(importance · uuᵀ + (1 - importance) · vvᵀ)a, so that the best row is the
+    matrix's eigenvector with the largest eigenvalue.
+
+    Examples
+    --------
+    >>> best_row(16).round(2)[:3]
+    array([0.25, 0.05, 0.05])
+    """
+    n = _check.integer("n", n, minimum=2)
+    marked = _check.integer("marked", marked, minimum=0)
+    if marked >= n:
+        raise ValueError(f"marked={marked}, but there are n={n} tokens: use marked <= {n - 1}")
+    if not 0 <= importance <= 1:
+        raise ValueError(f"importance={importance}, but must lie between 0 and 1")
+    u = np.zeros(n)
+    u[marked] = 1.0
+    v = np.full(n, 1 / np.sqrt(n))
+    _, vectors = np.linalg.eigh(importance * np.outer(u, u) + (1 - importance) * np.outer(v, v))
+    best = vectors[:, -1]  # (n,), of either sign
+    return best / best.sum()

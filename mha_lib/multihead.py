@@ -1,0 +1,198 @@
+"""Multi-head attention: split, attend, concatenate, project."""
+
+import numpy as np
+
+from mha_lib import _check
+from mha_lib.attention import scaled_dot_product_attention
+
+
+def split_heads(x, n_heads):
+    """Cut the model width into heads and bring the head axis in front of the tokens.
+
+    Head i gets the columns ``i * d_k`` to ``(i + 1) * d_k - 1``, with ``d_k = d / n_heads``.
+
+    Parameters
+    ----------
+    x : float array, (..., n, d)
+        One token per row.
+    n_heads : int
+        Number of heads; it must divide d.
+
+    Returns
+    -------
+    heads : float array, (..., h, n, d_k)
+        A view of ``x`` where NumPy can make one.
+
+    Raises
+    ------
+    ValueError
+        ``n_heads`` does not divide d; the message gives the nearest values that do.
+    TypeError
+        ``n_heads`` is not an integer, or ``x`` is not real.
+
+    See Also
+    --------
+    merge_heads : the exact inverse.
+
+    Notes
+    -----
+    A bare ``x.reshape(h, n, d_k)`` has the same shape and is wrong for h > 1: it deals out
+    consecutive numbers of the flattened array, so that one head mixes several tokens.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
+    >>> split_heads(x, n_heads=2)
+    array([[[1., 2.],
+            [5., 6.]],
+    <BLANKLINE>
+           [[3., 4.],
+            [7., 8.]]])
+    """
+    x = _check.real_array("x", x, axes=("n", "d"))
+    n_heads = _check.integer("n_heads", n_heads, minimum=1)
+    _check.divides("n_heads", n_heads, "d", x.shape[-1])
+    *leading, n, d = x.shape
+    return x.reshape(*leading, n, n_heads, d // n_heads).swapaxes(-3, -2)  # (..., h, n, d_k)
+
+
+def merge_heads(x):
+    """Lay the heads side by side again, head 0 leftmost.
+
+    Parameters
+    ----------
+    x : float array, (..., h, n, d_k)
+        One slice of the width per head.
+
+    Returns
+    -------
+    merged : float array, (..., n, d)
+        With d = h * d_k.
+
+    Raises
+    ------
+    ValueError
+        ``x`` has fewer than three axes.
+    TypeError
+        ``x`` is not real.
+
+    See Also
+    --------
+    split_heads : the exact inverse.
+
+    Examples
+    --------
+    >>> merge_heads([[[1.0, 2.0], [5.0, 6.0]], [[3.0, 4.0], [7.0, 8.0]]])
+    array([[1., 2., 3., 4.],
+           [5., 6., 7., 8.]])
+    """
+    x = _check.real_array("x", x, axes=("h", "n", "d_k"))
+    *leading, n_heads, n, d_k = x.shape
+    return x.swapaxes(-3, -2).reshape(*leading, n, n_heads * d_k)  # (..., n, d)
+
+
+def multi_head_attention(
+    x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
+):
+    """Run ``n_heads`` attention computations side by side and mix their outputs.
+
+    Project ``x`` to queries, keys and values, split their columns into heads, let each head
+    attend on its own, concatenate the outputs and mix them with ``w_o``.
+
+    Parameters
+    ----------
+    x : float array, (..., n, d)
+        One token per row.
+    w_q : float array, (d, h * d_k)
+        Query projections of all heads, side by side.  Usually (d, d).
+    w_k : float array, (d_c, h * d_k)
+        Key projections.  d_c is the width of ``context``, or d without one.
+    w_v : float array, (d_c, h * d_v)
+        Value projections.  d_v may differ from d_k.
+    w_o : float array, (h * d_v, d_out)
+        The output projection.
+    n_heads : int
+        Number of heads h; any integer type.
+    context : float array, (..., m, d_c), optional
+        What keys and values are made from: cross-attention.  None = from ``x`` itself.
+    mask : bool array broadcastable to (..., h, Tq, Tk), optional
+        True = this query may look at this key.  Tq = n, and Tk = m, or n without a context.
+        A mask per sequence of a batch needs a head axis: ``mask[:, None]``.
+    return_weights : bool, default False
+        Also return the attention weights.
+
+    Returns
+    -------
+    out : float array, (..., n, d_out)
+        One row per token of ``x``.
+    weights : float array, (..., h, Tq, Tk)
+        Only with ``return_weights``.  Row i of head j says how much token i takes from each
+        token.  Rows sum to 1, or are all 0 where the mask allows no key.
+
+    Raises
+    ------
+    ValueError
+        ``n_heads`` does not divide a width, or two sizes disagree; the message names the
+        argument, both sizes and the way out.
+    TypeError
+        ``n_heads`` is not an integer, ``mask`` is not boolean, or an array is not real.
+
+    See Also
+    --------
+    attention_cost : what a call costs.
+
+    Notes
+    -----
+    The heads share no arithmetic before ``w_o``: changing the projections of one head changes
+    no other head's output.
+
+    References
+    ----------
+    Vaswani et al. (2017), section 3.2.2, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(4, 8))
+    >>> w_q, w_k, w_v, w_o = (rng.normal(scale=0.3, size=(8, 8)) for _ in range(4))
+    >>> multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads=2).shape
+    (4, 8)
+    """
+    x = _check.real_array("x", x, axes=("n", "d"))
+    source_name = "x" if context is None else "context"
+    source = x if context is None else _check.real_array("context", context, axes=("m", "d_c"))
+    w_q = _check.matrix("w_q", w_q, axes=("d", "h * d_k"))
+    w_k = _check.matrix("w_k", w_k, axes=("d_c", "h * d_k"))
+    w_v = _check.matrix("w_v", w_v, axes=("d_c", "h * d_v"))
+    w_o = _check.matrix("w_o", w_o, axes=("h * d_v", "d_out"))
+    n_heads = _check.integer("n_heads", n_heads, minimum=1)
+    for name, w, tokens_name, tokens in (
+        ("w_q", w_q, "x", x),
+        ("w_k", w_k, source_name, source),
+        ("w_v", w_v, source_name, source),
+    ):
+        _check.same_size(
+            f"{tokens_name} (its last axis)", tokens.shape[-1], f"{name} (its rows)", w.shape[0],
+            f"give {name} one row for each column of {tokens_name}",
+        )  # fmt: skip
+    _check.same_size(
+        "w_q (its columns)", w_q.shape[1], "w_k (its columns)", w_k.shape[1],
+        "queries and keys are compared, so give both the same number of columns",
+    )  # fmt: skip
+    _check.same_size(
+        "w_v (its columns)", w_v.shape[1], "w_o (its rows)", w_o.shape[0],
+        "give w_o one row for each column of the concatenated heads",
+    )  # fmt: skip
+    _check.divides("n_heads", n_heads, "w_q.shape[1]", w_q.shape[1])
+    _check.divides("n_heads", n_heads, "w_v.shape[1]", w_v.shape[1])
+    if mask is not None:
+        leading = _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
+        mask = _check.boolean_mask("mask", mask, (*leading, n_heads, x.shape[-2], source.shape[-2]))
+
+    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
+        q = split_heads(x @ w_q, n_heads)  # (..., h, Tq, d_k)
+        k = split_heads(source @ w_k, n_heads)  # (..., h, Tk, d_k)
+        v = split_heads(source @ w_v, n_heads)  # (..., h, Tk, d_v)
+        heads, weights = scaled_dot_product_attention(q, k, v, mask)  # (..., h, Tq, d_v)
+        out = merge_heads(heads) @ w_o  # (..., Tq, d_out)
+    return (out, weights) if return_weights else out
