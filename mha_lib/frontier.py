@@ -56,7 +56,8 @@ def job_errors(weights, marked=0):
         raise ValueError("weights has a row of zeros, which hands on nothing: give it a weight")
     fetch_cosine = weights[..., marked] / length
     mean_cosine = weights.sum(axis=-1) / (length * np.sqrt(n))
-    return 1 - fetch_cosine**2, 1 - mean_cosine**2
+    # Rounding can push a squared cosine above 1, and an error is never negative.
+    return np.maximum(1 - fetch_cosine**2, 0), np.maximum(1 - mean_cosine**2, 0)
 
 
 def best_row(n, importance=0.5, marked=0):

@@ -1,0 +1,1 @@
+"""Tests of the library, the notebooks and the built book."""

@@ -1,0 +1,64 @@
+"""Run the notebooks and save them in the form that is committed.
+
+``python -m tests.notebooks`` runs every notebook of the book from top to bottom and saves its
+text outputs, which nbval then holds the book to.  Pictures and widget state are left out:
+they are large, differ between machines, and nbval does not compare them.
+"""
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parent.parent
+PATHS = sorted(
+    path for path in (ROOT / "chapters").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
+)
+# What a cell tag may be; the build and nbval each act on some of them.
+TAGS = {"hide-input", "hide-cell", "remove-cell", "raises-exception", "nbval-ignore-output"}
+NOT_COMMITTED = ("image/png", "application/vnd.jupyter.widget-view+json")
+
+
+def read(path):
+    """Return the notebook stored at ``path``."""
+    return nbformat.read(path, as_version=4)
+
+
+def normalised(notebook):
+    """Return a copy of ``notebook`` in the form in which it is committed."""
+    notebook = nbformat.from_dict(notebook)
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
+    for cell in notebook.cells:
+        kept = {key: cell.metadata[key] for key in ("tags", "mystnb") if cell.metadata.get(key)}
+        cell.metadata = nbformat.from_dict(kept)
+        for output in cell.get("outputs", []):
+            if "data" in output:
+                output.data = {k: v for k, v in output.data.items() if k not in NOT_COMMITTED}
+                output.metadata = {}
+    return notebook
+
+
+def refresh(path):
+    """Run the notebook at ``path`` and save it with its outputs."""
+    notebook = read(path)
+    client = NotebookClient(
+        notebook,
+        timeout=120,
+        record_timing=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    client.execute()
+    nbformat.write(normalised(notebook), path)
+
+
+if __name__ == "__main__":
+    chosen = [Path(name).resolve() for name in sys.argv[1:]] or PATHS
+    for chosen_path in chosen:
+        print(f"running {chosen_path.relative_to(ROOT)}")
+        refresh(chosen_path)

@@ -1,0 +1,225 @@
+"""Scaled dot-product attention."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mha_lib import causal_mask, scaled_dot_product_attention
+from tests import reference
+
+pytestmark = pytest.mark.filterwarnings("error")
+INF, NAN = np.inf, np.nan
+B, H, TQ, TK, DK, DV = 2, 3, 5, 7, 11, 13
+
+
+@pytest.fixture
+def qkv(rng):
+    """Return q (Tq, Dk), k (Tk, Dk), v (Tk, Dv)."""
+    return rng.normal(size=(TQ, DK)), rng.normal(size=(TK, DK)), rng.normal(size=(TK, DV))
+
+
+def test_weights_and_output_worked_out_by_hand():
+    q = [[2 * np.log(3), 0, 0, 0], [0, 2 * np.log(7), 0, 0]]
+    k = [[1, 0, 0, 5], [0, 1, 0, 5]]
+    v = [[8, 0, 1], [4, 16, 1]]  # Dk = 4, so that scores are half the dot products
+    out, weights = scaled_dot_product_attention(q, k, v)
+    assert_allclose(weights, [[3 / 4, 1 / 4], [1 / 8, 7 / 8]], rtol=1e-14)
+    assert_allclose(out, [[7, 4, 1], [4.5, 14, 1]], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("q_lead", "k_lead", "v_lead", "mask_shape"),
+    [
+        pytest.param((), (), (), None, id="one head"),
+        pytest.param((), (), (), (TQ, TK), id="one head, masked"),
+        pytest.param((), (), (), (TK,), id="one row of mask for all queries"),
+        pytest.param((B, H), (B, H), (B, H), None, id="batch and heads"),
+        pytest.param((B, H), (B, H), (B, H), (H, 1, TK), id="mask per head"),
+        pytest.param((B, H), (B, H), (B, H), (B, 1, TQ, TK), id="mask per sequence"),
+        pytest.param((B, 1), (H,), (), (TQ, 1), id="leading axes from q and from k"),
+        pytest.param((), (), (B, H), None, id="leading axes from v alone"),
+        pytest.param((), (H,), (B, 1), (B, H, TQ, TK), id="leading axes from v and the mask"),
+        pytest.param((1, 1), (1, 1), (1, 1), (1, 1, 1, 1), id="leading axes of size 1"),
+    ],
+)
+def test_it_agrees_with_the_slow_attention(rng, q_lead, k_lead, v_lead, mask_shape):
+    q = rng.normal(size=(*q_lead, TQ, DK))
+    k = rng.normal(size=(*k_lead, TK, DK))
+    v = rng.normal(size=(*v_lead, TK, DV))
+    mask = None if mask_shape is None else rng.random(mask_shape) < 0.6
+    out, weights = scaled_dot_product_attention(q, k, v, mask)
+    expected_out, expected_weights = reference.attend_everywhere(q, k, v, mask)
+    assert out.shape == expected_out.shape
+    assert weights.shape == expected_weights.shape
+    assert_allclose(out, expected_out, atol=1e-12)
+    assert_allclose(weights, expected_weights, atol=1e-12)
+    assert_allclose(weights.sum(axis=-1), expected_weights.any(axis=-1), atol=1e-12)
+    out[...], weights[...] = 0, 0  # both may be written to, whatever was broadcast
+
+
+def test_true_means_that_the_query_may_look(qkv):
+    q, k, v = qkv
+    target = np.array([4, 0, 6, 2, 2])  # the only key that each query may look at
+    mask = target[:, None] == np.arange(TK)
+    out, weights = scaled_dot_product_attention(q, k, v, mask)
+    assert_array_equal(weights, mask.astype(float))
+    assert_array_equal(out, v[target])
+
+
+def test_a_mask_that_allows_everything_changes_nothing(qkv):
+    for masked, plain in zip(
+        scaled_dot_product_attention(*qkv, True),
+        scaled_dot_product_attention(*qkv),
+        strict=True,
+    ):
+        assert_array_equal(masked, plain, strict=True)
+
+
+def test_a_fully_masked_row_is_exactly_0_and_leaves_the_others_alone(qkv):
+    mask = np.ones((TQ, TK), bool)
+    mask[3] = False
+    out, weights = scaled_dot_product_attention(*qkv, mask)
+    plain_out, plain_weights = scaled_dot_product_attention(*qkv)
+    plain_out[3], plain_weights[3] = 0, 0
+    assert_array_equal(out, plain_out)
+    assert_array_equal(weights, plain_weights)
+
+
+@pytest.mark.parametrize("bad", [NAN, INF, -INF, 1e300])
+@pytest.mark.parametrize("argument", ["k", "v"])
+@pytest.mark.parametrize("column", [2, slice(None)], ids=["one number", "the whole row"])
+def test_what_a_query_may_not_look_at_cannot_touch_its_row(qkv, argument, bad, column):
+    q, k, v = qkv
+    mask = np.ones((TQ, TK), bool)
+    mask[1:, 4] = False
+    expected_out, expected_weights = scaled_dot_product_attention(q, k, v, mask)
+    {"k": k, "v": v}[argument][4, column] = bad
+    out, weights = scaled_dot_product_attention(q, k, v, mask)
+    assert_array_equal(out[1:], expected_out[1:])
+    assert_array_equal(weights[1:], expected_weights[1:])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((INF,), INF), ((-INF,), -INF), ((NAN,), NAN), ((INF, INF), INF), ((INF, -INF), NAN),
+     ((NAN, INF), NAN)],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_infinite_or_nan_value_reaches_the_rows_that_look_at_it(qkv, values, expected, dtype):
+    q, k, v = (array.astype(dtype) for array in qkv)
+    mask = np.arange(TQ)[:, None] >= np.zeros(TK)
+    mask[2:, : len(values)] = False  # only queries 0 and 1 look
+    plain, _ = scaled_dot_product_attention(q, k, v, mask)
+    v[: len(values), 3] = values
+    out, _ = scaled_dot_product_attention(q, k, v, mask)
+    plain[:2, 3] = expected
+    untouched = np.arange(DV) != 3
+    assert_array_equal(out[:, 3], plain[:, 3], strict=True)
+    assert_array_equal(out[:, untouched], plain[:, untouched])
+
+
+@pytest.mark.parametrize("bad", [NAN, INF])
+def test_a_bad_query_spoils_its_own_row_alone(qkv, bad):
+    q, k, v = qkv
+    expected, _ = scaled_dot_product_attention(q, k, v)
+    q[2] = bad
+    out, _ = scaled_dot_product_attention(q, k, v)
+    others = np.arange(TQ) != 2
+    assert_array_equal(out[others], expected[others])
+    assert np.isnan(out[2]).all() or bad == INF
+
+
+@pytest.mark.parametrize("n_past", [0, 2])
+@pytest.mark.parametrize("future", [1e4, INF, NAN])
+def test_a_future_key_cannot_change_a_causal_row(qkv, n_past, future):
+    q, k, v = qkv
+    q = q[: TK - n_past]
+    mask = causal_mask(len(q), n_past=n_past)
+    k, v = k[: n_past + len(q)], v[: n_past + len(q)]
+    before, _ = scaled_dot_product_attention(q, k, v, mask)
+    for now in range(len(q) - 1):
+        later_k, later_v = k.copy(), v.copy()
+        later_k[n_past + now + 1 :] = later_v[n_past + now + 1 :] = future
+        after, _ = scaled_dot_product_attention(q, later_k, later_v, mask)
+        assert_array_equal(after[: now + 1], before[: now + 1])
+
+
+def test_the_order_of_keys_does_not_matter_and_queries_answer_in_their_order(rng, qkv):
+    q, k, v = qkv
+    keys, queries = rng.permutation(TK), rng.permutation(TQ)
+    mask = rng.random((TQ, TK)) < 0.7
+    out, weights = scaled_dot_product_attention(q, k, v, mask)
+    new_out, new_weights = scaled_dot_product_attention(
+        q[queries], k[keys], v[keys], mask[np.ix_(queries, keys)]
+    )
+    assert_allclose(new_out, out[queries], atol=1e-12)
+    assert_allclose(new_weights, weights[np.ix_(queries, keys)], atol=1e-12)
+
+
+def test_adding_one_vector_to_all_keys_changes_no_weight(rng, qkv):
+    q, k, v = qkv
+    _, weights = scaled_dot_product_attention(q, k, v)
+    _, shifted = scaled_dot_product_attention(q, k + rng.normal(scale=10, size=DK), v)
+    assert_allclose(shifted, weights, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e150])
+def test_huge_scores_pick_the_best_key_exactly(qkv, size):
+    q, k, v = qkv
+    best = (q @ k.T).argmax(axis=1)
+    out, weights = scaled_dot_product_attention(q * size, k * size, v)
+    assert_array_equal(weights, np.eye(TK)[best])
+    assert_array_equal(out, v[best])
+
+
+@pytest.mark.parametrize("tq", [0, TQ])
+@pytest.mark.parametrize("tk", [0, TK])
+@pytest.mark.parametrize("masked", [False, True])
+def test_sequences_of_length_0_are_allowed(qkv, tq, tk, masked):
+    q, k, v = qkv
+    mask = np.ones((tq, tk), bool) if masked else None
+    out, weights = scaled_dot_product_attention(q[:tq], k[:tk], v[:tk], mask)
+    expected_out, expected_weights = reference.attend(q[:tq], k[:tk], v[:tk])
+    assert out.shape == (tq, DV)
+    assert weights.shape == (tq, tk)
+    assert_allclose(out, expected_out, atol=1e-12)
+    assert_allclose(weights, expected_weights, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("q_type", "v_type", "out_type", "weights_type"),
+    [
+        ("float32", "float32", "float32", "float32"),
+        ("float64", "float64", "float64", "float64"),
+        ("float32", "float64", "float64", "float32"),
+        ("float64", "float32", "float64", "float64"),
+    ],
+)
+@pytest.mark.parametrize("mask", [None, np.arange(TK) > 1])
+def test_the_dtype_is_kept(qkv, q_type, v_type, out_type, weights_type, mask):
+    q, k, v = qkv
+    out, weights = scaled_dot_product_attention(
+        q.astype(q_type), k.astype(q_type), v.astype(v_type), mask
+    )
+    expected_out, expected_weights = reference.attend_everywhere(q, k, v, mask)
+    assert (out.dtype, weights.dtype) == (out_type, weights_type)
+    assert_allclose(out, expected_out, atol=1e-5)
+    assert_allclose(weights, expected_weights, atol=1e-5)
+
+
+def test_integers_are_computed_in_float64():
+    q, k, v = np.array([[1, 0]]), np.array([[0, 3], [0, -3]], np.int8), np.array([[2], [4]])
+    out, weights = scaled_dot_product_attention(q, k, v)
+    assert_array_equal(out, [[3.0]], strict=True)
+    assert_array_equal(weights, [[0.5, 0.5]], strict=True)
+
+
+@pytest.mark.parametrize("value", [1.0, INF])
+def test_read_only_arrays_in_any_memory_order_are_left_alone(qkv, awkward, value):
+    q, k, v = qkv
+    v[3, 4] = value
+    mask = np.tri(TQ, TK, dtype=bool)
+    out, weights = scaled_dot_product_attention(*map(awkward, (q, k, v, mask)))
+    expected_out, expected_weights = scaled_dot_product_attention(q, k, v, mask)
+    assert_allclose(out, expected_out, atol=1e-12)
+    assert_allclose(weights, expected_weights, atol=1e-12)
