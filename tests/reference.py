@@ -84,9 +84,7 @@ def attend_everywhere(q, k, v, mask=None):
     return out, weights
 
 
-def attend_in_heads(
-    x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, n_kv_heads=None
-):
+def attend_in_heads(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, n_kv_heads=None):
     """Multi-head attention of one sequence: x (n, d), context (m, d_c), mask (h, n, m).
 
     With ``n_kv_heads``, neighbouring query heads share the columns of ``w_k`` and ``w_v``.
@@ -94,8 +92,7 @@ def attend_in_heads(
     context = x if context is None else context
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
     q, k, v = (
-        project(tokens, w, "projection")
-        for tokens, w in ((x, w_q), (context, w_k), (context, w_v))
+        project(tokens, w, "projection") for tokens, w in ((x, w_q), (context, w_k), (context, w_v))
     )
     d_k, d_v = q.shape[1] // n_heads, v.shape[1] // n_kv_heads
     concatenated = np.empty((len(x), n_heads * d_v))
