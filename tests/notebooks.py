@@ -37,11 +37,25 @@ def normalised(notebook):
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in ("tags", "mystnb") if cell.metadata.get(key)}
         cell.metadata = nbformat.from_dict(kept)
+        if cell.cell_type == "code":
+            cell.outputs = _merged_streams(cell.outputs)
         for output in cell.get("outputs", []):
             if "data" in output:
                 output.data = {k: v for k, v in output.data.items() if k not in NOT_COMMITTED}
                 output.metadata = {}
     return notebook
+
+
+def _merged_streams(outputs):
+    """Join neighbouring pieces of one stream: where they break depends on timing."""
+    merged = []
+    for output in outputs:
+        last = merged[-1] if merged else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            merged.append(output)
+    return merged
 
 
 def refresh(path):

@@ -1,5 +1,6 @@
 """Bad calls, and what the error must say: the argument, both sizes and the way out."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from mha_lib import (
 )
 from mha_lib.frontier import best_row, job_errors
 
+PUBLIC = {*mha_lib.__all__, "best_row", "job_errors"}
 PACKAGE = Path(mha_lib.__file__).parent
 RAGGED = [[1, 2], [3]]
 
@@ -42,14 +44,14 @@ def attend_in_heads(**changes):
 def message_of(call, exception):
     """Return what the error of a bad call says, once its type and its origin are as they must be.
 
-    It must be raised by `mha_lib._check` or by a public function, not inside of NumPy.
+    It must be raised in `mha_lib._check` or in a public function, not inside NumPy.
     """
     with pytest.raises(exception) as caught:
         call()
     assert caught.type is exception
     origin = caught.traceback[-1]
     assert Path(origin.path).parent == PACKAGE
-    assert Path(origin.path).name == "_check.py" or not origin.name.startswith("_")
+    assert Path(origin.path).name == "_check.py" or origin.name in PUBLIC
     return str(caught.value)
 
 
@@ -96,7 +98,8 @@ BAD_CALLS = [
     (lambda: attend_in_heads(x=ones(19)), ValueError, ["x has shape (19,)", "(..., n, d)"]),
     (lambda: attend_in_heads(context=ones(23)), ValueError,
      ["context has shape (23,)", "(..., m, d_c)"]),
-    (lambda: attend_in_heads(w_q=ones(19)), ValueError, ["w_q has shape (19,)", "(..., d, h * d_k)"]),
+    (lambda: attend_in_heads(w_q=ones(19)), ValueError,
+     ["w_q has shape (19,)", "(..., d, h * d_k)"]),
     (lambda: attend_in_heads(w_k=ones((2, 23, 33))), ValueError,
      ["w_k has shape (2, 23, 33)", "3 axes", "exactly 2", "(d_c, h * d_k)", "one matrix"]),
     (lambda: attend_in_heads(w_v=ones((2, 23, 39))), ValueError,
@@ -134,23 +137,29 @@ BAD_CALLS = [
     # masks
     (lambda: causal_mask(-1), ValueError, ["n=-1", "n >= 0"]),
     (lambda: causal_mask(5, n_past=-2), ValueError, ["n_past=-2", "n_past >= 0"]),
-    (lambda: padding_mask([5, 8, 9], 7), ValueError, ["lengths contains 8", "0 and n=7", "n larger"]),
+    (lambda: padding_mask([5, 8, 9], 7), ValueError,
+     ["lengths contains 8", "0 and n=7", "n larger"]),
     (lambda: padding_mask([5, -1], 7), ValueError, ["lengths contains -1", "0 and n=7"]),
     (lambda: padding_mask(5, -1), ValueError, ["n=-1", "n >= 0"]),
-    (lambda: padding_mask(RAGGED, 7), ValueError, ["lengths is ragged", "every row the same length"]),
+    (lambda: padding_mask(RAGGED, 7), ValueError,
+     ["lengths is ragged", "every row the same length"]),
     (lambda: padding_mask([5.0], 7), TypeError,
      ["lengths has dtype float64", "integers", "lengths.astype(int)"]),
     (lambda: padding_mask([True], 7), TypeError, ["lengths has dtype bool", "integers"]),
     (lambda: combine_masks(None, ones((5, 7), bool), ones((7, 5), bool)), ValueError,
      ["do not broadcast", "mask 2 (5, 7)", "mask 3 (7, 5)", "or 1"]),
-    (lambda: combine_masks(ones(5, bool), ones(5)), TypeError, ["mask 2 has dtype float64", "bool"]),
+    (lambda: combine_masks(ones(5, bool), ones(5)), TypeError,
+     ["mask 2 has dtype float64", "bool"]),
     # attention_cost
     (lambda: attention_cost(-1, 12, 3), ValueError, ["n=-1", "n >= 0"]),
     (lambda: attention_cost(5, 0, 3), ValueError, ["d=0", "d >= 1"]),
     (lambda: attention_cost(5, 12, 0), ValueError, ["n_heads=0", "n_heads >= 1"]),
-    (lambda: attention_cost(5, 12, 5), ValueError, ["n_heads=5", "d=12", "n_heads=4 or 6", "10 or 15"]),
-    (lambda: attention_cost(5, 12, 3, n_context=-1), ValueError, ["n_context=-1", "n_context >= 0"]),
-    (lambda: attention_cost(5, 12, 3, n_kv_heads=0), ValueError, ["n_kv_heads=0", "n_kv_heads >= 1"]),
+    (lambda: attention_cost(5, 12, 5), ValueError,
+     ["n_heads=5", "d=12", "n_heads=4 or 6", "10 or 15"]),
+    (lambda: attention_cost(5, 12, 3, n_context=-1), ValueError,
+     ["n_context=-1", "n_context >= 0"]),
+    (lambda: attention_cost(5, 12, 3, n_kv_heads=0), ValueError,
+     ["n_kv_heads=0", "n_kv_heads >= 1"]),
     (lambda: attention_cost(5, 12, 3, n_kv_heads=2), ValueError,
      ["n_kv_heads=2", "n_heads=3", "n_kv_heads=1 or 3", "2 or 4"]),
     (lambda: attention_cost(5, 12, 3, bytes_per_number=0), ValueError,
@@ -169,13 +178,17 @@ BAD_CALLS = [
     (lambda: best_row(7, 1.5), ValueError, ["importance=1.5", "between 0 and 1"]),
     (lambda: best_row(7, -0.1), ValueError, ["importance=-0.1", "between 0 and 1"]),
     (lambda: best_row(7, np.nan), ValueError, ["importance=nan", "between 0 and 1"]),
-    (lambda: best_row(7, "0.5"), TypeError, ["importance", "str"]),
-    (lambda: best_row(7, None), TypeError, ["importance", "None"]),
+    (lambda: best_row(7, "0.5"), TypeError, ["importance has dtype <U3", "float64"]),
+    (lambda: best_row(7, None), TypeError, ["importance has dtype object", "float64"]),
     (lambda: best_row(7, [0.1, 0.5]), TypeError, ["importance", "one number"]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "exception", "fragments"), BAD_CALLS)
+@pytest.mark.parametrize(
+    ("call", "exception", "fragments"),
+    BAD_CALLS,
+    ids=[", ".join(fragments[:2]) for _, _, fragments in BAD_CALLS],
+)
 def test_the_error_names_the_argument_the_sizes_and_the_way_out(call, exception, fragments):
     message = message_of(call, exception)
     assert [fragment for fragment in fragments if fragment not in message] == [], message
@@ -200,14 +213,20 @@ INTEGERS = {
 }
 
 
-@pytest.mark.parametrize("argument", INTEGERS)
+NO_INTEGERS = [True, np.True_, np.array(True), 3.0, np.float64(3), "3", [3], np.array([3]), None]
+
+
 @pytest.mark.parametrize(
-    "value", [True, np.True_, np.array(True), 3.0, np.float64(3), "3", [3], np.array([3]), None]
+    ("argument", "value"),
+    [
+        (argument, value)
+        for argument in INTEGERS
+        for value in NO_INTEGERS
+        if value is not None or argument not in ("n_context", "n_kv_heads")  # there it means n, h
+    ],
 )
 def test_what_is_no_integer_is_refused_by_name(argument, value):
     name = argument.split()[0]
-    if value is None and name in ("n_context", "n_kv_heads"):
-        pytest.skip("None is a documented value")
     message = message_of(lambda: INTEGERS[argument](value), TypeError)
     assert message.startswith(f"{name} must be an integer, not {type(value).__name__} {value!r}")
     assert f"int({name})" in message
@@ -262,5 +281,7 @@ def test_masked_arrays_are_refused_as_masks_and_lengths_too(name, call):
 
 
 def test_a_huge_width_is_refused_at_once():
-    message = message_of(lambda: attention_cost(5, 10**12, 3), ValueError)
+    start = time.perf_counter()
+    message = message_of(lambda: attention_cost(5, 10**9, 3), ValueError)
     assert "n_heads=2 or 4" in message
+    assert time.perf_counter() - start < 5  # trying every divisor would take a minute

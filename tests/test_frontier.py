@@ -73,8 +73,26 @@ def test_a_best_row_could_come_from_a_softmax(n, importance):
 
 def test_rescaling_a_row_changes_no_error(rng):
     rows = rng.normal(size=(2, 3, N))
-    for factor in (-1.0, 1e-100, 1e100):
+    for factor in (-1.0, 1e-300, 1e300):
         assert_allclose(job_errors(factor * rows), job_errors(rows), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", range(2, 40))
+def test_rounding_makes_no_error_negative(n):
+    assert np.min(job_errors(np.full(n, 0.1))) >= 0
+    assert np.min(job_errors(0.1 * np.eye(n)[0])) >= 0
+
+
+def test_float32_stays_float32(rng):
+    rows = rng.normal(size=(3, N))
+    for errors, expected in zip(job_errors(rows.astype(np.float32)), job_errors(rows), strict=True):
+        assert errors.dtype == np.float32
+        assert_allclose(errors, expected, atol=1e-6)
+
+
+def test_integers_are_computed_in_float64():
+    rows = np.arange(2 * N).reshape(2, N)
+    assert_array_equal(job_errors(rows), job_errors(rows.astype(float)), strict=True)
 
 
 def test_leading_axes_hold_independent_rows(rng):

@@ -53,14 +53,14 @@ def imported_by(source, name, is_package):
 
 def wrong_imports(source, name, is_package=False):
     """Return one sentence for each import that the layers forbid."""
-    module = (name.split(".") + [""])[1]  # "" is mha_lib/__init__.py
+    module = name.removeprefix("mha_lib").removeprefix(".").split(".")[0]  # "" is __init__.py
     if module and module not in LEVEL:
         return [f"{module} is in no layer: add it to LAYERS in tests/test_imports.py"]
     level = LEVEL.get(module, TOP)
     allowed = sys.stdlib_module_names | {"numpy"} | (DRAWING if module and level == TOP else set())
     wrong = []
     for target in sorted(imported_by(source, name, is_package)):
-        root, below = (target.split(".") + [""])[:2]
+        root, below = f"{target}.".split(".")[:2]
         if root != "mha_lib":
             if root not in allowed:
                 wrong.append(f"{name} imports {root}, which only the top layer may")
