@@ -100,7 +100,13 @@ def _draw(x, projected, weights, heads, concatenated, out, text):
             corner = head * head_width + i * (d_k * CELL + GAP)
             largest = np.abs(matrix).max()
             y = _labelled(
-                parts, f"{name} {head + 1}", matrix[:, columns], colours[columns], corner, top, largest
+                parts,
+                f"{name} {head + 1}",
+                matrix[:, columns],
+                colours[columns],
+                corner,
+                top,
+                largest,
             )
 
     top = _heading(parts, "3. Attend: weights, then a blend of v", y)

@@ -1,0 +1,79 @@
+"""Guard against notebooks that strict nbval would pass without comparing anything."""
+
+import pytest
+
+from tests import notebooks
+
+pytestmark = pytest.mark.parametrize("path", notebooks.PATHS, ids=lambda path: path.stem)
+
+
+def code_cells(path):
+    return [cell for cell in notebooks.read(path).cells if cell.cell_type == "code"]
+
+
+def tags(cell):
+    return set(cell.metadata.get("tags", []))
+
+
+def test_all_cells_were_run_in_order_and_nothing_went_wrong(path):
+    cells = code_cells(path)
+    counts = [cell.execution_count for cell in cells]
+    assert counts == list(range(1, len(cells) + 1)), "run `make notebooks` and commit the result"
+    for cell in cells:
+        for output in cell.outputs:
+            assert output.get("name") != "stderr", output.text
+            assert output.output_type != "error" or "raises-exception" in tags(cell)
+
+
+def test_most_printing_cells_are_compared(path):
+    """A page without outputs, or with all of them ignored, would prove nothing."""
+    compared = [
+        cell
+        for cell in code_cells(path)
+        if cell.outputs and "nbval-ignore-output" not in tags(cell)
+    ]
+    ignored = [cell for cell in code_cells(path) if "nbval-ignore-output" in tags(cell)]
+    assert compared
+    assert len(ignored) < len(compared)
+
+
+def test_every_cell_that_prints_has_its_output(path):
+    for cell in code_cells(path):
+        if any(line.startswith("print(") for line in cell.source.splitlines()):
+            assert cell.outputs, cell.source
+
+
+def test_stored_form_is_the_normalised_form(path):
+    notebook = notebooks.read(path)
+    assert notebook == notebooks.normalised(notebook), "run `make notebooks`"
+
+
+def test_tags_come_from_the_closed_vocabulary(path):
+    for cell in code_cells(path):
+        assert tags(cell) <= notebooks.TAGS
+
+
+def test_cells_are_short(path):
+    for cell in code_cells(path):
+        assert len(cell.source.splitlines()) <= 20, cell.source
+
+
+def test_every_figure_has_alt_text(path):
+    for cell in code_cells(path):
+        shows_figure = any("<Figure" in str(output.get("data", "")) for output in cell.outputs)
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        assert bool(alt) == shows_figure, cell.source
+
+
+def test_page_opens_and_closes_as_all_do(path):
+    texts = [cell.source for cell in notebooks.read(path).cells if cell.cell_type == "markdown"]
+    assert texts[0].startswith("# ")
+    assert "**The question.**" in texts[0]
+    assert "What you will be able to do" in texts[0]
+    assert "You need" in texts[0]
+    if path.stem != "index":
+        closing = texts[-1].split("## In three sentences\n")[-1]
+        assert closing.count(". ") == 2, "three sentences, please"
+        assert any("## Exercises" in text for text in texts)
+        assert any("## Check yourself" in text for text in texts)
+        assert any("**Predict:**" in text for text in texts)
