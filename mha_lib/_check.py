@@ -5,6 +5,7 @@ no reader meets a traceback from inside NumPy.  ``TypeError`` is for a wrong kin
 object, ``ValueError`` for a wrong size or value.
 """
 
+import math
 import operator
 
 import numpy as np
@@ -36,17 +37,7 @@ def real_array(name, value, axes=()):
     ValueError
         ``value`` is ragged, or has fewer axes than named.
     """
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(
-            f"{name} is a masked array, whose own mask would be ignored: "
-            f"pass {name}.filled(0) and a boolean mask argument instead"
-        )
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(
-            f"{name} is ragged: its rows have different lengths; give every row the same length"
-        ) from error
+    array = _plain_array(name, value)
     if array.dtype.kind in "iu":
         array = array.astype(np.float64)
     elif array.dtype not in FLOATS:
@@ -89,9 +80,20 @@ def integer(name, value, minimum):
     return number
 
 
+def fraction(name, value):
+    """Return ``value`` as a Python float between 0 and 1."""
+    array = real_array(name, value)
+    if array.ndim > 0:
+        raise TypeError(f"{name} has shape {array.shape}, but must be one number: pass {name}[0]")
+    number = float(array)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name}={number}, but must lie between 0 and 1")
+    return number
+
+
 def integer_array(name, value):
     """Return ``value`` as an array of integers; its own type may be any integer type."""
-    array = np.asarray(value)
+    array = _plain_array(name, value)
     if array.dtype.kind not in "iu":
         raise TypeError(
             f"{name} has dtype {array.dtype}, but must hold integers: "
@@ -117,7 +119,8 @@ def divides(count_name, count, width_name, width):
         return
     if width == 0:
         raise ValueError(f"{width_name}=0 leaves nothing to divide among {count_name}={count}")
-    divisors = [i for i in range(1, width + 1) if width % i == 0]
+    small = [i for i in range(1, math.isqrt(width) + 1) if width % i == 0]
+    divisors = small + [width // i for i in small]
     below = max(i for i in divisors if i < count)
     above = min((i for i in divisors if i > count), default=None)
     nearest = f"{below}" if above is None else f"{below} or {above}"
@@ -147,12 +150,7 @@ def boolean_mask(name, value, shape=None):
 
     ``shape=None`` checks the type alone.
     """
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(
-            f"{name} is ragged: its rows have different lengths; give every row the same length"
-        ) from error
+    array = _plain_array(name, value)
     if array.dtype != np.bool_:
         raise TypeError(
             f"{name} has dtype {array.dtype}, but must be bool, "
@@ -165,6 +163,21 @@ def boolean_mask(name, value, shape=None):
             f"give it these axes, or 1 where one entry serves all"
         )
     return array
+
+
+def _plain_array(name, value):
+    """Return ``value`` as an array of whatever dtype, unless it is masked or ragged."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} is a masked array, whose own mask would be ignored: fill its gaps with "
+            f"{name}.filled(...), and say by a boolean mask argument what nobody may look at"
+        )
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} is ragged: its rows have different lengths; give every row the same length"
+        ) from error
 
 
 def _broadcasts_to(shape, target):

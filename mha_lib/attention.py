@@ -84,8 +84,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
             scores = np.where(mask, scores, -np.inf)  # (..., Tq, Tk)
         weights = softmax(scores)  # (..., Tq, Tk)
         out = _blend(weights, v)  # (..., Tq, Dv)
-    weights = _lead(weights, leading)
-    return _lead(out, leading), weights
+    return out, _lead(weights, leading)
 
 
 def _blend(weights, v):
@@ -97,11 +96,12 @@ def _blend(weights, v):
     out = weights @ np.where(finite, v, 0)  # (..., Tq, Dv)
     seen = (weights != 0).astype(v.dtype)  # (..., Tq, Tk)
     plus, minus, nan = (seen @ kind > 0 for kind in (v == np.inf, v == -np.inf, np.isnan(v)))
-    out = np.where(plus, np.inf, np.where(minus, -np.inf, out)).astype(out.dtype)
-    return np.where(nan | (plus & minus), np.nan, out).astype(out.dtype)
+    nan |= (plus & minus) | np.isnan(out)  # a row whose weights are NaN stays NaN
+    out = np.where(plus, np.inf, np.where(minus, -np.inf, out))
+    return np.where(nan, np.nan, out)
 
 
 def _lead(array, leading):
-    """Give ``array`` the leading axes that another argument alone may have brought in."""
+    """Give ``array`` the leading axes that ``v`` alone may have brought in."""
     shape = (*leading, *array.shape[-2:])
     return array if array.shape == shape else np.broadcast_to(array, shape).copy()

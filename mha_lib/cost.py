@@ -31,6 +31,11 @@ class AttentionCost:
         Memory of all scores of all heads, if they are held at the same time.
     kv_cache_bytes : int
         Memory of the keys and values that are kept while text is generated.
+
+    Examples
+    --------
+    >>> attention_cost(3, 4, 2).softmax_entries
+    18
     """
 
     parameters: int

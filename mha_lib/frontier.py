@@ -32,7 +32,7 @@ def job_errors(weights, marked=0):
     Raises
     ------
     ValueError
-        A row is all 0, or there is no token ``marked``.
+        A row is all 0 or not finite, or there is no token ``marked``.
     TypeError
         ``weights`` is not real, or ``marked`` is not an integer.
 
@@ -48,14 +48,19 @@ def job_errors(weights, marked=0):
     """
     weights = _check.real_array("weights", weights, axes=("n",))
     n = weights.shape[-1]
+    largest = np.abs(weights).max(axis=-1, keepdims=True, initial=0)
+    if not np.isfinite(largest).all():
+        raise ValueError("weights contains inf or NaN: give every token a finite weight")
+    if not largest.all():
+        raise ValueError("weights has a row that is all 0 and hands on nothing: give it a weight")
     marked = _check.integer("marked", marked, minimum=0)
     if marked >= n:
         raise ValueError(f"marked={marked}, but weights has {n} entries: use marked <= {n - 1}")
+    weights = weights / largest  # changes no angle, and squares cannot overflow now
     length = np.linalg.norm(weights, axis=-1)
-    if not (length > 0).all():
-        raise ValueError("weights has a row of zeros, which hands on nothing: give it a weight")
     fetch_cosine = weights[..., marked] / length
-    mean_cosine = weights.sum(axis=-1) / (length * np.sqrt(n))
+    # float(): a float64 scalar would turn float32 errors into float64.
+    mean_cosine = weights.sum(axis=-1) / (length * float(np.sqrt(n)))
     # Rounding can push a squared cosine above 1, and an error is never negative.
     return np.maximum(1 - fetch_cosine**2, 0), np.maximum(1 - mean_cosine**2, 0)
 
@@ -82,7 +87,7 @@ def best_row(n, importance=0.5, marked=0):
     ValueError
         ``importance`` is outside 0 to 1, ``n`` < 2, or there is no token ``marked``.
     TypeError
-        ``n`` or ``marked`` is not an integer.
+        ``n`` or ``marked`` is not an integer, or ``importance`` is not a number.
 
     Notes
     -----
@@ -99,8 +104,7 @@ def best_row(n, importance=0.5, marked=0):
     marked = _check.integer("marked", marked, minimum=0)
     if marked >= n:
         raise ValueError(f"marked={marked}, but there are n={n} tokens: use marked <= {n - 1}")
-    if not 0 <= importance <= 1:
-        raise ValueError(f"importance={importance}, but must lie between 0 and 1")
+    importance = _check.fraction("importance", importance)
     u = np.zeros(n)
     u[marked] = 1.0
     v = np.full(n, 1 / np.sqrt(n))

@@ -93,7 +93,7 @@ def combine_masks(*masks):
 
     Parameters
     ----------
-    *masks : bool arrays that broadcast together, or None
+    *masks : bool arrays that broadcast together, as to (..., Tq, Tk), or None
         True = this query may look at this key.  None allows all pairs.
 
     Returns

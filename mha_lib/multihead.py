@@ -185,8 +185,8 @@ def multi_head_attention(
     )  # fmt: skip
     _check.divides("n_heads", n_heads, "w_q.shape[1]", w_q.shape[1])
     _check.divides("n_heads", n_heads, "w_v.shape[1]", w_v.shape[1])
+    leading = _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
     if mask is not None:
-        leading = _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
         mask = _check.boolean_mask("mask", mask, (*leading, n_heads, x.shape[-2], source.shape[-2]))
 
     with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
