@@ -18,7 +18,8 @@ WEIGHT = "#3B4CC0"  # for attention weights
 class MechanismDiagram:
     """A picture of split, attend, concatenate, project, with a text that says the same.
 
-    In a notebook it shows itself; ``svg`` and ``text`` give its two forms.
+    In a notebook it shows itself; ``svg`` and ``text`` give its two forms, and ``file`` the
+    picture as a file of its own, in dark ink on white.
 
     Parameters
     ----------
@@ -49,6 +50,14 @@ class MechanismDiagram:
         concatenated = merge_heads(heads)  # (n, d)
         self.text = _describe(x, n_heads, weights)
         self.svg = _draw(x, (q, k, v), weights, heads, concatenated, concatenated @ w_o, self.text)
+
+    @property
+    def file(self):
+        """The picture with a background and an ink of its own, to stand outside a page."""
+        opening, rest = self.svg.split("<g ", 1)
+        paper = '<rect width="100%" height="100%" fill="white"/>'
+        ink = rest.replace("currentColor", "#222222", 1)
+        return f'{opening}{paper}<g font-family="sans-serif" {ink}\n'
 
     def __repr__(self):
         return self.text

@@ -1,20 +1,25 @@
 """Run the notebooks and save them in the form that is committed.
 
 ``python -m tests.notebooks`` runs every notebook of the book from top to bottom and saves its
-text outputs, which nbval then holds the book to.  Pictures and widget state are left out:
-they are large, differ between machines, and nbval does not compare them.
+text outputs, which nbval then holds the book to.  It draws the README's picture anew as well.
+Figures and widget state are left out of notebooks: they are large, differ between machines, and
+nbval does not compare them.
 """
 
 import sys
 from pathlib import Path
 
 import nbformat
+import numpy as np
 from nbclient import NotebookClient
+
+from mha_lib.diagram import MechanismDiagram
 
 ROOT = Path(__file__).resolve().parent.parent
 PATHS = sorted(
     path for path in (ROOT / "chapters").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
 )
+README_PICTURE = ROOT / "_static" / "mechanism.svg"
 # What a cell tag may be; the build and nbval each act on some of them.
 TAGS = {"hide-input", "hide-cell", "remove-cell", "raises-exception", "nbval-ignore-output"}
 NOT_COMMITTED = ("image/png", "application/vnd.jupyter.widget-view+json")
@@ -71,7 +76,16 @@ def refresh(path):
     nbformat.write(normalised(notebook), path)
 
 
+def readme_picture():
+    """Return the diagram of the first page, as the file that the README shows."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, 8))
+    w_q, w_k, w_v, w_o = (rng.normal(scale=0.3, size=(8, 8)) for _ in range(4))
+    return MechanismDiagram(x, w_q, w_k, w_v, w_o, n_heads=2).file
+
+
 if __name__ == "__main__":
+    README_PICTURE.write_text(readme_picture(), encoding="utf-8")
     chosen = [Path(name).resolve() for name in sys.argv[1:]] or PATHS
     for chosen_path in chosen:
         print(f"running {chosen_path.relative_to(ROOT)}")
