@@ -11,6 +11,7 @@ from mha_lib.palette import HEAD_COLOURS, head_colour
 FIGURE_WIDTH = 5.2  # inches
 FONT_SIZE = 12  # points
 
+DASHES = ("-", "--", ":", "-.")  # beside the colours, for curves that cross or coincide
 WEIGHT_MAP = "viridis"  # one map, always from 0 to 1, for attention weights
 
 
@@ -216,7 +217,7 @@ def plot_against_heads(n_heads, series, ax, ylabel):
     ax : matplotlib Axes
     """
     for i, (name, values) in enumerate(series.items()):
-        ax.plot(n_heads, values, marker="osD^"[i % 4], label=name)
+        ax.plot(n_heads, values, marker="osD^"[i % 4], linestyle=DASHES[i % 4], label=name)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.set_xticks(n_heads, [str(count) for count in n_heads])
@@ -243,7 +244,8 @@ def plot_memory(lengths, series, ax):
     ax : matplotlib Axes
     """
     for i, (name, values) in enumerate(series.items()):
-        ax.plot(lengths, np.asarray(values) / 2**20, marker="osD^"[i % 4], label=name)
+        mebibytes = np.asarray(values) / 2**20
+        ax.plot(lengths, mebibytes, marker="osD^"[i % 4], linestyle=DASHES[i % 4], label=name)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
