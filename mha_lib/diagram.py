@@ -12,7 +12,7 @@ CELL = 12  # side of one number, in SVG units
 GAP = 12  # between matrices
 LINE = 18  # height of a line of text
 GREY = "#777777"  # for numbers that belong to no single head
-WEIGHT = "#3B4CC0"  # for attention weights
+WEIGHT = "#7B3FA0"  # for attention weights
 
 
 class MechanismDiagram:
@@ -63,7 +63,10 @@ class MechanismDiagram:
         return self.text
 
     def _repr_html_(self):
-        return self.svg
+        words = "".join(f"<li>{escape(line[3:])}</li>" for line in self.text.splitlines())
+        return (
+            f"{self.svg}<details><summary>The diagram in words</summary><ul>{words}</ul></details>"
+        )
 
 
 def _describe(x, n_heads, weights):
@@ -77,7 +80,7 @@ def _describe(x, n_heads, weights):
     for head in range(n_heads):
         query, key = np.unravel_index(weights[head].argmax(), (n, n))
         lines.append(
-            f"3. Attend, head {head + 1}: columns {head * d_k} to {(head + 1) * d_k - 1} give "
+            f"3. Attend, head {head + 1}: columns {head * d_k + 1} to {(head + 1) * d_k} give "
             f"{n} by {n} weights; the largest, {weights[head, query, key]:.2f}, is from "
             f"token {query + 1} to token {key + 1}."
         )

@@ -11,7 +11,9 @@ from mha_lib.palette import HEAD_COLOURS, head_colour
 FIGURE_WIDTH = 5.2  # inches
 FONT_SIZE = 12  # points
 
-DASHES = ("-", "--", ":", "-.")  # beside the colours, for curves that cross or coincide
+
+# Curves of quantities, which belong to no head: other colours, and dashes and markers beside them.
+CURVE_COLOURS = ("#222222", "#882255", "#117733", "#332288")
 WEIGHT_MAP = "viridis"  # one map, always from 0 to 1, for attention weights
 
 
@@ -111,7 +113,8 @@ def plot_frontier(errors, best_errors, ax):
     -------
     ax : matplotlib Axes
     """
-    ax.scatter(*errors, s=3, color=HEAD_COLOURS[7], alpha=0.4, linewidths=0, label="random rows")
+    ax.scatter(*errors, s=3, color=HEAD_COLOURS[7], alpha=0.4, linewidths=0)
+    ax.scatter([], [], s=20, color=HEAD_COLOURS[7], label="random rows")  # large in the legend
     ax.plot(*best_errors, color=HEAD_COLOURS[0], linewidth=3, label="best possible rows")
     ax.plot(0, 0, marker="*", markersize=16, color=HEAD_COLOURS[5], linestyle="", clip_on=False,
             label="both jobs done")  # fmt: skip
@@ -141,7 +144,7 @@ def plot_attention_map(weights, tokens, ax, title=""):
     n_queries, n_keys = np.shape(weights)
     ax.set_xticks(range(n_keys), tokens[:n_keys], rotation=90)
     ax.set_yticks(range(n_queries), tokens[:n_queries])
-    ax.tick_params(length=0, labelsize=FONT_SIZE - 3)
+    ax.tick_params(length=0, labelsize=FONT_SIZE - 2)
     ax.set_title(title)
     return ax
 
@@ -200,6 +203,14 @@ def plot_head_columns(depends, ax):
     return ax
 
 
+def _curve(i):
+    return {
+        "color": CURVE_COLOURS[i % 4],
+        "linestyle": ("-", "--", ":", "-.")[i % 4],
+        "marker": "osD^"[i % 4],
+    }
+
+
 def plot_against_heads(n_heads, series, ax, ylabel):
     """Draw quantities against the number of heads, both axes in powers of two.
 
@@ -217,7 +228,7 @@ def plot_against_heads(n_heads, series, ax, ylabel):
     ax : matplotlib Axes
     """
     for i, (name, values) in enumerate(series.items()):
-        ax.plot(n_heads, values, marker="osD^"[i % 4], linestyle=DASHES[i % 4], label=name)
+        ax.plot(n_heads, values, label=name, **_curve(i))
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.set_xticks(n_heads, [str(count) for count in n_heads])
@@ -226,6 +237,14 @@ def plot_against_heads(n_heads, series, ax, ylabel):
     ax.set(xlabel="number of heads h", ylabel=ylabel)
     ax.legend()
     return ax
+
+
+def _bytes_label(value, _):
+    """Return a number of bytes in the unit that keeps it short."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:g} {unit}"
+        value /= 1024
 
 
 def plot_memory(lengths, series, ax):
@@ -244,13 +263,12 @@ def plot_memory(lengths, series, ax):
     ax : matplotlib Axes
     """
     for i, (name, values) in enumerate(series.items()):
-        mebibytes = np.asarray(values) / 2**20
-        ax.plot(lengths, mebibytes, marker="osD^"[i % 4], linestyle=DASHES[i % 4], label=name)
+        ax.plot(lengths, values, label=name, **_curve(i))
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.yaxis.set_major_formatter(_bytes_label)
     ax.minorticks_off()
-    ax.set(xlabel="sequence length n", ylabel="memory in MiB")
+    ax.set(xlabel="sequence length n", ylabel="memory")
     ax.legend()
     return ax

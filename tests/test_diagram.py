@@ -47,7 +47,7 @@ def test_words_name_the_largest_weight_of_every_head(arrays):
     for head, head_weights in enumerate(weights, start=1):
         query, key = np.unravel_index(head_weights.argmax(), head_weights.shape)
         assert (
-            f"head {head}: columns {2 * head - 2} to {2 * head - 1} give 5 by 5 weights; the "
+            f"head {head}: columns {2 * head - 1} to {2 * head} give 5 by 5 weights; the "
             f"largest, {head_weights.max():.2f}, is from token {query + 1} to token {key + 1}."
         ) in text
 

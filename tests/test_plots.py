@@ -69,20 +69,24 @@ def test_columns_are_marked_where_they_depend_on_a_head():
     assert marked == [(0, 0), (0, 2), (1, 1), (1, 2)]
 
 
-@pytest.mark.parametrize(
-    ("plot", "factor"), [(plots.plot_against_heads, 1), (plots.plot_memory, 2**20)]
-)
-def test_curves_go_through_their_values(plot, factor):
+@pytest.mark.parametrize("plot", [plots.plot_against_heads, plots.plot_memory])
+def test_curves_go_through_their_values(plot):
     x, series = np.array([1, 2, 4]), {"a": np.array([3, 5, 7]), "b": np.array([2, 4, 11])}
     ylabel = {"ylabel": "cost"} if plot is plots.plot_against_heads else {}
     ax = plot(x, series, plt.subplots()[1], **ylabel)
     for line, (name, values) in zip(ax.lines, series.items(), strict=True):
         assert line.get_label() == name
         np.testing.assert_array_equal(line.get_xdata(), x)
-        np.testing.assert_allclose(line.get_ydata(), values / factor)
+        np.testing.assert_allclose(line.get_ydata(), values)
 
 
 def test_panels_are_as_many_as_asked_for():
     axes = plots.panel_axes(3, n_columns=2)
     assert len(axes) == len(axes[0].figure.axes) == 3
     assert axes[0].figure.get_size_inches()[0] == plots.FIGURE_WIDTH
+
+
+def test_memory_is_labelled_in_short_units():
+    ax = plots.plot_memory([1, 2], {"a": [2**9, 3 * 2**20]}, plt.subplots()[1])
+    label = ax.yaxis.get_major_formatter()
+    assert [label(b) for b in (512, 3 * 2**20, 2**35)] == ["512 B", "3 MiB", "32 GiB"]
