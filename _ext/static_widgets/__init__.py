@@ -19,7 +19,8 @@ from pathlib import Path
 
 STATE_TYPE = "application/vnd.jupyter.widget-state+json"
 VIEW = re.compile(
-    r'<script type="application/vnd\.jupyter\.widget-view\+json">\s*(\{.*?\})\s*</script>', re.DOTALL
+    r'<script type="application/vnd\.jupyter\.widget-view\+json">\s*(\{.*?\})\s*</script>',
+    re.DOTALL,
 )
 FOLDER = Path(__file__).parent / "static"
 
@@ -81,7 +82,8 @@ def _note_html(model_id, state):
     here = f" Below: what it gives{at}." if shown else ""
     return (
         '<div class="runs-in-jupyter">'
-        f"<p>The controls of this cell run in Jupyter, with a kernel.{escape(here)}</p>{shown}</div>"
+        f"<p>The controls of this cell run in Jupyter, with a kernel.{escape(here)}</p>"
+        f"{shown}</div>"
     )
 
 
@@ -140,7 +142,9 @@ def _index(collection, item):
 
 def _is_own(trait):
     """Leave out what every ipywidget has: the page does not use it."""
-    return not trait.startswith(("_model_", "_view_", "_picture", "_dom_classes")) and trait not in (
+    return not trait.startswith(
+        ("_model_", "_view_", "_picture", "_dom_classes")
+    ) and trait not in (
         "layout",
         "tabbable",
         "tooltip",
