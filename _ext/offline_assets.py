@@ -29,7 +29,7 @@ SEARCH_SCRIPT = re.compile(
     r'\s*<script[^>]*src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"[^>]*></script>'
 )
 # Never loaded by a page that the two functions below have passed.
-UNUSED_FILES = ("*.map", "scripts/fontawesome.js*", "sphinx-thebe.*")
+UNUSED_FILES = ("*.map", "*webpack-macros.html", "scripts/fontawesome.js*")
 
 
 def stage_mathjax(app, config):
