@@ -1,43 +1,128 @@
-"""Serve everything from the site itself, so that no page asks a third party for anything.
+"""Serve everything from the site itself, small: no page asks a third party for anything.
 
-MathJax comes from the package sphinx-mathjax-offline, used as a folder of files.  The scripts
-of sphinx-thebe, which Jupyter Book always loads, are taken out: they point to another host.
+- MathJax comes from the package sphinx-mathjax-offline, used as a folder of files, and only
+  the parts that the book needs: the packed file has 426 KB of context menu in it.
+- sphinx-thebe, which Jupyter Book always loads, is disconnected: its scripts point to another host.
+- The theme's icon script (1.5 MB) is replaced by the theme's own icon font, cut down to the
+  icons that occur on the site.
+- The search index is loaded by the search page alone: the book does not search while one types.
 """
 
+import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
-# What a page with formulas loads: the program, and its fonts when they are needed.
-MATHJAX_FILES = ("tex-mml-chtml.js", "output/chtml/fonts/woff-v2")
+from fontTools import subset
+from fontTools.ttLib import TTFont
+
+# What a page with formulas loads: the program in parts (a11y: hidden MathML for screen readers).
+# MathJax itself then fetches the fonts that it needs, and TeX extensions such as cancel.
+MATHJAX_PARTS = ("core", "input/tex", "output/chtml", "a11y/assistive-mml")
+MATHJAX_FOLDERS = ("output/chtml/fonts", "input/tex/extensions")
+
+ICON_CSS = "styles/pydata-sphinx-theme.css"
+ICON_FONTS = "vendor/fontawesome/webfonts"
+ICON_SCRIPT = re.compile(r'\s*<script[^>]*src="[^"]*fontawesome\.js[^"]*"[^>]*></script>')
+ICON_RULE = re.compile(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\([0-9a-f]+)"\}')
+SEARCH_SCRIPT = re.compile(
+    r'\s*<script[^>]*src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"[^>]*></script>'
+)
+# Never loaded by a page that the two functions below have passed.
+UNUSED_FILES = ("*.map", "*webpack-macros.html", "scripts/fontawesome.js*")
 
 
-def _stage_mathjax(app, config):
+def stage_mathjax(app, config):
     """Copy MathJax next to the doctrees and let Sphinx publish that folder as static files."""
     # find_spec: the package's folder has a hyphen in its name, and importing it is not needed.
     source = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
     stage = Path(app.doctreedir).parent / ".offline_assets"
     shutil.rmtree(stage, ignore_errors=True)
-    for name in MATHJAX_FILES:
+    for name in ("startup.js", *(f"{part}.js" for part in MATHJAX_PARTS), *MATHJAX_FOLDERS):
         target = stage / "mathjax" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (source / name).is_dir() else shutil.copy
         copy(source / name, target)
     config.html_static_path = [*config.html_static_path, str(stage)]
-    config.mathjax_path = "mathjax/tex-mml-chtml.js"
+    config.mathjax_path = "mathjax/startup.js"
+    config.mathjax3_config = {
+        **(config.mathjax3_config or {}),
+        "loader": {"load": list(MATHJAX_PARTS)},
+    }
 
 
-def _drop_thebe(app, pagename, templatename, context, doctree):
-    files = app.builder._js_files
-    files[:] = [
-        file
-        for file in files
-        if "thebe" not in str(file.filename).lower()
-        and "THEBE" not in str(file.attributes.get("body", ""))
+def disconnect_thebe(app, config):
+    """Undo what sphinx-thebe's ``setup`` connected."""
+    for listeners in list(app.events.listeners.values()):
+        for listener in list(listeners):
+            if listener.handler.__module__ == "sphinx_thebe":
+                app.disconnect(listener.id)
+    app.registry.css_files[:] = [
+        (name, attributes) for name, attributes in app.registry.css_files if "thebe" not in name
     ]
 
 
+def trim_site(app, exception):
+    """Take what no reader needs out of the finished pages and static files."""
+    if exception is not None or app.builder.format != "html":
+        return
+    site = Path(app.outdir)
+    icons = set()
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        trimmed = ICON_SCRIPT.sub("", text)
+        if page.name != "search.html":
+            trimmed = SEARCH_SCRIPT.sub("", trimmed)
+        if trimmed != text:
+            page.write_text(trimmed, encoding="utf-8")
+        icons.update(re.findall(r"\bfa-[\w-]+", trimmed))
+    for pattern in UNUSED_FILES:
+        for file in (site / "_static").rglob(pattern):
+            file.unlink()
+    keep_icons(site / "_static", icons)
+
+
+def keep_icons(static, icons):
+    """Cut the theme's icon fonts, and the rules for them, down to the icons named.
+
+    Parameters
+    ----------
+    static : pathlib.Path
+        The built site's folder of static files.
+    icons : set of str
+        Class names such as ``"fa-bars"``.
+    """
+    code_points = set()
+
+    def keep_if_used(rule):
+        names = set(re.findall(r"\.(fa-[\w-]+):before", rule[1]))
+        if not names & icons:
+            return ""
+        code_points.add(int(rule[2], 16))
+        return rule[0]
+
+    css = static / ICON_CSS
+    rules = ICON_RULE.sub(keep_if_used, css.read_text(encoding="utf-8"))
+    for font_file in sorted((static / ICON_FONTS).glob("*.ttf")):
+        font = TTFont(font_file)
+        cutter = subset.Subsetter()
+        cutter.populate(unicodes=code_points)
+        cutter.subset(font)
+        font.flavor = "woff"
+        font.save(font_file.with_suffix(".woff"))
+        font_file.unlink()
+        font_file.with_suffix(".woff2").unlink()
+        rules = re.sub(
+            rf'url\([^)]*{font_file.stem}\.woff2\) format\("woff2"\),'
+            rf'url\([^)]*{font_file.stem}\.ttf\) format\("truetype"\)',
+            f'url(../{ICON_FONTS}/{font_file.stem}.woff) format("woff")',
+            rules,
+        )
+    css.write_text(rules, encoding="utf-8")
+
+
 def setup(app):
-    app.connect("config-inited", _stage_mathjax)
-    app.connect("html-page-context", _drop_thebe, priority=900)
+    app.connect("config-inited", stage_mathjax)
+    app.connect("config-inited", disconnect_thebe)
+    app.connect("build-finished", trim_site)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

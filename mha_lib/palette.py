@@ -19,6 +19,12 @@ HEAD_COLOURS = [
     "#555555",  # grey
 ]
 
+# The colour map of attention weights, viridis, at 0, 1/16, ..., 1: what `plots` shows them in.
+WEIGHT_COLOURS = (
+    "#440154 #48186a #472d7b #424086 #3b528b #33638d #2c728e #26828e #21918c "
+    "#1fa088 #28ae80 #3fbc73 #5ec962 #84d44b #addc30 #d8e219 #fde725"
+).split()
+
 
 def head_colour(head):
     """Return the colour of a head, counted from 0; after the eighth the colours repeat."""

@@ -1,0 +1,188 @@
+"""What the widgets share: checked settings, precomputed frames, assembly of the front-end."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import anywidget
+import numpy as np
+import traitlets
+
+from mha_lib import _check
+from mha_lib.palette import HEAD_COLOURS, WEIGHT_COLOURS
+
+FOLDER = Path(__file__).parent
+
+
+def front_end(name):
+    """Return the ES module of a widget: colours, the common part and its own part, in this order.
+
+    An anywidget module cannot import its neighbours on a page that is opened as a file, so
+    the parts are joined here.
+    """
+    colours = {
+        "HEAD_COLOURS": HEAD_COLOURS,
+        "HEAD_INKS": [ink(colour) for colour in HEAD_COLOURS],
+        "WEIGHT_COLOURS": WEIGHT_COLOURS,
+    }
+    constants = "".join(f"const {key} = {json.dumps(value)};\n" for key, value in colours.items())
+    return constants + "\n".join(
+        (FOLDER / f"{part}.js").read_text(encoding="utf-8") for part in ("common", name)
+    )
+
+
+def style():
+    """Return the style sheet, the same for all widgets."""
+    return (FOLDER / "common.css").read_text(encoding="utf-8")
+
+
+def ink(colour):
+    """Return black or white, whichever is easier to read on a colour (WCAG 2 contrast)."""
+    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return "#000000" if linear @ (0.2126, 0.7152, 0.0722) > 0.179 else "#ffffff"
+
+
+class Whole(traitlets.TraitType):
+    """A whole number of at least ``minimum``, of any integer type; None only if allowed."""
+
+    def __init__(self, default_value, minimum=1, allow_none=False):
+        super().__init__(default_value, allow_none=allow_none)
+        self.minimum = minimum
+        self.tag(sync=True)
+
+    def validate(self, obj, value):
+        return _check.integer(self.name, value, self.minimum)
+
+
+class Number(traitlets.TraitType):
+    """A finite real number."""
+
+    def __init__(self, default_value):
+        super().__init__(default_value)
+        self.tag(sync=True)
+
+    def validate(self, obj, value):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise TypeError(
+                f"{self.name} must be a number, not {type(value).__name__} {value!r}: "
+                f"pass {self.name} as a float"
+            )
+        if not math.isfinite(value):
+            raise ValueError(f"{self.name}={value} is not finite: use an ordinary number")
+        return float(value)
+
+
+class FrameWidget(anywidget.AnyWidget):
+    """A widget whose picture for each setting is one frame, computed by Python.
+
+    A subclass names its ``settings`` (traits), which of them a frame and a problem depend on,
+    and says what ``choices`` the sliders offer, what ``frame`` there is for a setting, and
+    which ``problem`` forbids it.
+    """
+
+    settings = ()
+    frame_settings = ()  # in the order of a frame's key
+    problem_settings = ()
+
+    _settings = traitlets.Dict().tag(sync=True)  # the three tuples above
+    _choices = traitlets.Dict().tag(sync=True)  # setting -> values of its slider
+    _frames = traitlets.Bytes().tag(sync=True)  # the frames of all valid choices, end to end
+    _index = traitlets.Dict().tag(sync=True)  # key -> [start, length] in _frames
+    _problems = traitlets.Dict().tag(sync=True)  # key -> why this choice is impossible
+    _live = traitlets.Bytes().tag(sync=True)  # the frame that the kernel computed last
+    _live_key = traitlets.Unicode().tag(sync=True)  # its key
+    _live_problem = traitlets.Unicode().tag(sync=True)  # why there is no such frame
+    _picture = traitlets.Unicode().tag(sync=True)  # HTML, for pages read without JavaScript
+
+    def choices(self):
+        """Return the values of each setting's slider, by setting."""
+        raise NotImplementedError
+
+    def frame(self, **settings):
+        """Return the arrays that the front-end draws, in the order in which it reads them."""
+        raise NotImplementedError
+
+    def problem(self, **settings):
+        """Return why these settings are impossible, or an empty string."""
+        raise NotImplementedError
+
+    def picture(self):
+        """Return the present setting as static HTML with a text equivalent."""
+        raise NotImplementedError
+
+    def current(self, names=None):
+        """Return the settings as they are now, or those of them that are named."""
+        return {name: getattr(self, name) for name in names or self.settings}
+
+    def current_problem(self):
+        """Return why the present settings are impossible, or an empty string."""
+        return self.problem(**self.current(self.problem_settings))
+
+    def recompute(self):
+        """Compute all frames again, after the data behind them changed."""
+        choices = self.choices()
+        problems = {}
+        for settings in combinations(choices, self.problem_settings):
+            if problem := self.problem(**settings):
+                problems[key_of(settings.values())] = problem
+        frames, index, start = [], {}, 0
+        for settings in combinations(choices, self.frame_settings):
+            involved = {k: v for k, v in settings.items() if k in self.problem_settings}
+            if len(involved) == len(self.problem_settings) and self.problem(**involved):
+                continue
+            frames.append(packed(self.frame(**settings)))
+            index[key_of(settings.values())] = [start, len(frames[-1])]
+            start += len(frames[-1])
+        with self.hold_sync():
+            self._settings = {
+                "all": self.settings,
+                "frame": self.frame_settings,
+                "problem": self.problem_settings,
+            }
+            self._choices, self._index, self._problems = choices, index, problems
+            self._frames = b"".join(frames)
+            self._compute_live()
+            self._picture = self.picture()
+
+    def follow_settings(self):
+        """Compute a frame whenever a setting changes, from either side."""
+        self.observe(self._compute_live, list(self.settings))
+
+    def _compute_live(self, change=None):
+        problem = self.current_problem()
+        settings = self.current(self.frame_settings)
+        with self.hold_sync():
+            self._live_key = key_of(self.current().values())
+            self._live_problem = problem
+            self._live = b"" if problem else packed(self.frame(**settings))
+
+    def __repr__(self):
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.current().items())
+        return f"{type(self).__name__}({shown})"
+
+
+def combinations(choices, names):
+    """Yield every combination of the choices for the settings named."""
+    for values in itertools.product(*(choices[name] for name in names)):
+        yield dict(zip(names, values, strict=True))
+
+
+def key_of(values):
+    """Return the name of a frame: its settings, as JavaScript would write them."""
+    return ",".join(json.dumps(int(v) if v is not None and v == int(v) else v) for v in values)
+
+
+def packed(arrays):
+    """Return the bytes of several arrays, end to end."""
+    return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+
+
+def reason(check, *arguments):
+    """Return the message of the error that a check raises, or an empty string."""
+    try:
+        check(*arguments)
+    except ValueError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,75 @@
+"""Static pictures of the widgets, for pages that are read without JavaScript."""
+
+import base64
+import struct
+import zlib
+from html import escape
+
+import numpy as np
+
+from mha_lib.palette import WEIGHT_COLOURS
+
+
+def figure(content, caption):
+    """Return an HTML figure."""
+    return (
+        f'<figure class="mha-picture">{content}<figcaption>{escape(caption)} '
+        "Turn on JavaScript to change the settings.</figcaption></figure>"
+    )
+
+
+def weight_map(weights, alt, width=160):
+    """Return an HTML image of attention weights, query rows by key columns."""
+    anchors = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in WEIGHT_COLOURS])
+    at = np.linspace(0, 1, len(anchors))
+    rgb = np.stack([np.interp(weights, at, anchors[:, i]) for i in range(3)], axis=-1)
+    data = base64.b64encode(_png(rgb.round().astype(np.uint8))).decode()
+    return (
+        f'<img alt="{escape(alt)}" width="{width}" height="{width}" '
+        f'style="image-rendering: pixelated" src="data:image/png;base64,{data}">'
+    )
+
+
+def bars(rows, title, text):
+    """Return an SVG of labelled bars.
+
+    Parameters
+    ----------
+    rows : list of (str, float, str)
+        Label, length between 0 and 1, and what stands behind the bar.
+    title, text : str
+        Short name and text equivalent.
+    """
+    parts = []
+    for i, (label, length, value) in enumerate(rows):
+        y = 22 * i
+        parts.append(
+            f'<text x="0" y="{y + 15}">{escape(label)}</text>'
+            f'<rect x="150" y="{y + 3}" width="{max(200 * length, 1):.1f}" height="15" '
+            f'fill="#0072B2"/>'
+            f'<text x="{156 + 200 * length:.1f}" y="{y + 15}">{escape(value)}</text>'
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 500 {22 * len(rows)}" role="img" '
+        'style="width: 100%; max-width: 500px; height: auto">'
+        f"<title>{escape(title)}</title><desc>{escape(text)}</desc>"
+        f'<g font-size="13" fill="currentColor">{"".join(parts)}</g></svg>'
+    )
+
+
+def _png(rgb):
+    """Return the bytes of a PNG file with the pixels of ``rgb``, (height, width, 3) uint8."""
+
+    def chunk(kind, data):
+        checksum = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
+
+    height, width, _ = rgb.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    lines = np.pad(rgb.reshape(height, -1), ((0, 0), (1, 0)))  # each line: filter 0, then pixels
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
+        + chunk(b"IEND", b"")
+    )

@@ -1,0 +1,157 @@
+// The part that all widgets share.  Python computes every number; here they are only drawn.
+
+function el(tag, attributes = {}, ...children) {
+  const svg = ["svg", "rect", "line", "polyline", "circle", "text"].includes(tag);
+  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag)
+    : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children);
+  return node;
+}
+
+// Names in a page must be unique, also when a widget is shown twice.
+let counter = 0;
+const unique = (stem) => `mha-${stem}-${Math.random().toString(36).slice(2, 8)}-${counter++}`;
+
+const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+const headColour = (head) => HEAD_COLOURS[head % HEAD_COLOURS.length];
+const headChip = (head, text = `head ${head + 1}`) => el("span", {
+  class: "mha-chip",
+  style: `background:${headColour(head)};color:${HEAD_INKS[head % HEAD_INKS.length]}`,
+}, text);
+
+// Settings and frames -------------------------------------------------------------------------
+
+const settingsOf = (model, names) => Object.fromEntries(names.map((name) => [name, model.get(name)]));
+
+// The frame of the present settings: { reader, source } or { problem } or {} while Python computes.
+function frameOf(model) {
+  const names = model.get("_settings");
+  const key = (kind) => names[kind].map((name) => String(model.get(name))).join(",");
+  const live = model.get("_live_key") === key("all");
+  const problem = live ? model.get("_live_problem") : model.get("_problems")[key("problem")];
+  if (problem) return { problem };
+  if (live) return { reader: reader(model.get("_live")), source: "kernel" };
+  const place = model.get("_index")[key("frame")];
+  return place ? { reader: reader(model.get("_frames"), ...place), source: "grid" } : {};
+}
+
+// Read the arrays of a frame, one after the other.
+function reader(view, start = 0, length = view.byteLength) {
+  const bytes = view.buffer.slice(view.byteOffset + start, view.byteOffset + start + length);
+  let at = 0;
+  const take = (Type, count) => {
+    const array = new Type(bytes.slice(at, at + count * Type.BYTES_PER_ELEMENT));
+    at += count * Type.BYTES_PER_ELEMENT;
+    return array;
+  };
+  return {
+    float32: (count) => take(Float32Array, count),
+    float64: (count) => take(Float64Array, count),
+    uint8: (count) => take(Uint8Array, count),
+  };
+}
+
+// Controls ------------------------------------------------------------------------------------
+
+// A slider over a list of values, tied to one setting of the model.
+function slider(model, name, label, spoken = String) {
+  const id = unique(name);
+  const shown = el("span", { class: "mha-value", "aria-hidden": "true" });
+  const input = el("input", { type: "range", id, min: 0, step: 1 });
+  let values = [];
+  input.addEventListener("input", () => {
+    model.set(name, values[input.value]);
+    model.save_changes();
+  });
+  return {
+    row: el("div", { class: "mha-slider" }, el("label", { for: id }, label), shown, input),
+    follow() {
+      const value = model.get(name);
+      values = [...model.get("_choices")[name]];
+      if (!values.includes(value)) values = [...values, value].sort((a, b) => a - b);
+      input.max = values.length - 1;
+      input.disabled = values.length === 1;
+      input.value = values.indexOf(value);
+      input.setAttribute("aria-valuetext", spoken(value));
+      shown.textContent = spoken(value);
+    },
+  };
+}
+
+// Colours and maps ----------------------------------------------------------------------------
+
+const WEIGHT_RGB = WEIGHT_COLOURS.map(rgb);
+function weightColour(weight) {
+  const place = Math.min(Math.max(weight, 0), 1) * (WEIGHT_RGB.length - 1);
+  const below = Math.min(Math.floor(place), WEIGHT_RGB.length - 2);
+  const part = place - below;
+  return WEIGHT_RGB[below].map((c, i) => Math.round(c + part * (WEIGHT_RGB[below + 1][i] - c)));
+}
+
+// One pixel per number; CSS makes them large.  `colourAt` gives [red, green, blue, alpha = 255].
+function pixels(rows, columns, colourAt, label) {
+  const canvas = el("canvas", { width: columns, height: rows, role: "img", "aria-label": label });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      const [r, g, b, a = 255] = colourAt(row, column);
+      image.data.set([r, g, b, a], 4 * (row * columns + column));
+    }
+  }
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+const weightKey = () => el("p", { class: "mha-key" }, "weight 0 ",
+  el("span", { class: "mha-scale", "aria-hidden": "true",
+    style: `background:linear-gradient(to right,${WEIGHT_COLOURS.join(",")})` }), " 1");
+
+// The frame around every widget ---------------------------------------------------------------
+
+// `draw(frame, settings)` fills `result` and returns a line of text, `words` says what changed.
+function show({ model, el: root, signal }, { name, controls, also = [], draw, words }) {
+  const settings = model.get("_settings").all;
+  const status = el("p", { class: "mha-status", role: "status" });
+  const problem = el("p", { class: "mha-problem" });
+  const result = el("div", { class: "mha-result" });
+  const section = el("section", { class: "mha-widget", "aria-label": name },
+    el("div", { class: "mha-controls" }, ...controls.map((control) => control.row)),
+    status, problem, result);
+  // JupyterLab takes the arrow keys from whatever has the focus; these belong to the widget.
+  section.addEventListener("keydown", (event) => event.stopPropagation());
+
+  let before;
+  function redraw() {
+    const now = settingsOf(model, settings);
+    for (const control of controls) control.follow();
+    const frame = frameOf(model);
+    problem.hidden = !frame.problem;
+    result.hidden = !frame.reader;
+    section.dataset.source = frame.source ?? "";
+    problem.textContent = frame.problem ? `Impossible: ${frame.problem}.` : "";
+    const said = frame.problem ? "There is no such layer; see below."
+      : frame.reader ? draw(frame.reader, now) : "Python is computing this setting.";
+    const changed = before && settings.find((key) => before[key] !== now[key]);
+    const text = changed ? `${words[changed](before[changed], now[changed])} ${said}` : said;
+    // Numbers from the kernel that confirm those from the grid are no news.
+    if (changed || !before || !status.textContent.endsWith(said)) status.textContent = text;
+    before = now;
+  }
+  const watched = [...settings, ...also, "_frames", "_live"].map((key) => `change:${key}`);
+  let waiting = false;
+  function soon() { // several traits may change at once: draw them together
+    if (waiting) return;
+    waiting = true;
+    queueMicrotask(() => { waiting = false; redraw(); });
+  }
+  for (const event of watched) model.on(event, soon);
+  signal?.addEventListener("abort", () => watched.forEach((event) => model.off(event, soon)));
+  root.append(section);
+  function append(node) { result.append(node); return node; }
+  return { redraw, result, append, section };
+}

@@ -1,0 +1,162 @@
+// The head splitter: columns of Q, K, V by head, one map per head, concatenation, W_O.
+
+const w_oName = () => el("span", {}, "W", el("sub", {}, "O"));
+
+function render(context) {
+  const { model } = context;
+  const h = slider(model, "n_heads", "heads h");
+  const d = slider(model, "d", "width d");
+  const tokens = el("div", { class: "mha-tokens", role: "radiogroup",
+    "aria-label": "Token whose row is marked" });
+  const split = el("div", { class: "mha-strips" });
+  const maps = el("div", { class: "mha-maps" });
+  const joined = el("div", { class: "mha-strips" });
+  const table = el("div", { class: "mha-table", tabindex: 0, role: "region",
+    "aria-label": "Weights of the marked token" });
+  const random = el("p", { class: "mha-note" },
+    "All numbers are random: nothing was trained, so what a map says about these words means " +
+    "nothing. Watch which columns feed which map.");
+  let drawn; // what the marked token's row is looked up in
+
+  function draw(read) {
+    const words = model.get("tokens"), n = words.length;
+    const heads = model.get("n_heads"), width = model.get("d"), own = width / heads;
+    const weights = read.float32(heads * n * n);
+    const [q, k, v, merged] = Array.from({ length: 4 }, () => read.uint8(n * width));
+    const w_o = read.uint8(width * width), out = read.uint8(n * width);
+    drawn = { words, n, heads, weights };
+
+    const byColumn = (i) => rgb(headColour(Math.floor(i / own)));
+    const grey = [128, 128, 128];
+    const strip = (title, numbers, rows, colourOf, { byHead = true, marks = false, says }) => {
+      const bar = byHead && el("div", { class: "mha-heads", "aria-hidden": "true" },
+        ...Array.from({ length: heads }, (_, i) => headChip(i, String(i + 1))));
+      const picture = pixels(rows, width,
+        (row, column) => [...colourOf(row, column), 30 + 0.88 * numbers[row * width + column]],
+        `${title.textContent ?? title}: ${says}`);
+      return el("figure", { class: "mha-strip" }, el("figcaption", {}, title), bar || "",
+        el("div", { class: "mha-canvas", style: `aspect-ratio:${width}/${rows}` }, picture,
+          ...(marks ? [el("div", { class: "mha-row-mark", hidden: true })] : [])));
+    };
+    const shares = `${rows(n)}, ${plural(own, "column")} for each of ${plural(heads, "head")}`;
+    split.replaceChildren(
+      strip("Q", q, n, (_, c) => byColumn(c), { marks: true, says: shares }),
+      strip("K", k, n, (_, c) => byColumn(c), { says: shares }),
+      strip("V", v, n, (_, c) => byColumn(c), { says: shares }));
+
+    maps.replaceChildren(...Array.from({ length: heads }, (_, head) => {
+      const picture = pixels(n, n, (row, column) => weightColour(weights[(head * n + row) * n + column]),
+        `Attention map of head ${head + 1}, ${n} query rows by ${n} key columns`);
+      const area = el("div", { class: "mha-canvas" }, picture, el("div", { class: "mha-row-mark" }));
+      area.addEventListener("pointermove", (event) => {
+        const box = area.getBoundingClientRect();
+        choose(Math.min(n - 1, Math.max(0, Math.floor((n * (event.clientY - box.top)) / box.height))));
+      });
+      const first = head * own + 1, last = first + own - 1;
+      return el("figure", { class: "mha-map" },
+        el("figcaption", {}, headChip(head), " ",
+          el("span", { class: "mha-columns" }, `column${own > 1 ? `s ${first}–${last}` : ` ${first}`}`)),
+        el("div", { class: "mha-grid" },
+          el("div", { class: "mha-keys", "aria-hidden": "true" }, ...words.map((w) => el("span", {}, w))),
+          el("div", { class: "mha-queries", "aria-hidden": "true" }, ...words.map((w) => el("span", {}, w))),
+          area),
+        el("p", { class: "mha-says" }));
+    }));
+
+    joined.replaceChildren(
+      strip("concatenation", merged, n, (_, c) => byColumn(c), { marks: true, says: shares }),
+      el("span", { class: "mha-sign", "aria-label": "times" }, "×"),
+      strip(w_oName(), w_o, width, (row) => byColumn(row), { byHead: false,
+        says: `${rows(width)} by ${plural(width, "column")}; a head’s rows have its colour` }),
+      el("span", { class: "mha-sign", "aria-label": "equals" }, "="),
+      strip("output", out, n, () => grey, { byHead: false, marks: true,
+        says: `${rows(n)} by ${plural(width, "column")}; every column mixes all heads` }));
+
+    random.hidden = !model.get("_random");
+    drawTokens();
+    mark();
+    return `Each head gets ${own} of the ${width} columns, and makes a map of its own.`;
+  }
+
+  const rows = (count) => plural(count, "row");
+
+  function drawTokens() {
+    tokens.replaceChildren(...drawn.words.map((word, i) => {
+      const button = el("button", { type: "button", role: "radio" }, word);
+      for (const event of ["focus", "pointerenter", "click"]) {
+        button.addEventListener(event, () => choose(i));
+      }
+      return button;
+    }));
+  }
+
+  tokens.addEventListener("keydown", (event) => {
+    const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+    const last = drawn.n - 1, now = model.get("token");
+    const next = event.key in steps ? (now + steps[event.key] + drawn.n) % drawn.n
+      : event.key === "Home" ? 0 : event.key === "End" ? last : undefined;
+    if (next === undefined) return;
+    event.preventDefault();
+    tokens.children[next].focus();
+  });
+
+  function choose(token) {
+    if (token === model.get("token")) return;
+    model.set("token", token);
+    model.save_changes();
+  }
+
+  // Mark the chosen token's row everywhere, and read it out.
+  function mark() {
+    if (!drawn) return;
+    const { words, n, heads, weights } = drawn, token = Math.min(model.get("token"), n - 1);
+    [...tokens.children].forEach((button, i) => {
+      button.setAttribute("aria-checked", String(i === token));
+      button.tabIndex = i === token ? 0 : -1;
+    });
+    for (const line of view.section.querySelectorAll(".mha-row-mark")) {
+      line.hidden = false;
+      line.style.cssText = `top:${(100 * token) / n}%;height:${100 / n}%`;
+    }
+    view.section.querySelectorAll(".mha-queries").forEach((names) =>
+      [...names.children].forEach((name, i) => name.classList.toggle("mha-on", i === token)));
+    const row = (head) => weights.subarray((head * n + token) * n, (head * n + token + 1) * n);
+    [...maps.children].forEach((map, head) => {
+      const best = [...row(head).keys()].sort((a, b) => row(head)[b] - row(head)[a]).slice(0, 2);
+      map.querySelector(".mha-says").textContent =
+        `${words[token]} → ${best.map((i) => `${words[i]} ${row(head)[i].toFixed(2)}`).join(", ")}`;
+    });
+    table.replaceChildren(el("table", {},
+      el("caption", {}, `How much “${words[token]}” (token ${token + 1}) takes from each token`),
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "key"),
+        ...Array.from({ length: heads }, (_, i) => el("th", { scope: "col" }, headChip(i))))),
+      el("tbody", {}, ...words.map((word, i) => el("tr", {}, el("th", { scope: "row" }, word),
+        ...Array.from({ length: heads }, (_, head) => el("td", {}, row(head)[i].toFixed(2))))))));
+  }
+
+  const view = show(context, {
+    name: "Head splitter",
+    controls: [h, d],
+    also: ["tokens"],
+    draw,
+    words: {
+      n_heads: (was, is) => `Heads: ${was} → ${is}.`,
+      d: (was, is) => `Width: ${was} → ${is}.`,
+    },
+  });
+  const step = (...text) => el("p", { class: "mha-step" }, ...text);
+  view.result.append(
+    step(el("b", {}, "Split."), " One row per token; each column of Q, K and V belongs to one head."),
+    split,
+    step(el("b", {}, "Attend."), " Each head compares its own columns of Q and K. Rows are queries (who asks), " +
+      "columns are keys (who is looked at). Point at a row or choose a token:"),
+    tokens, weightKey(), maps,
+    step(el("b", {}, "Concatenate, then mix."), " The heads’ blends of V lie side by side; ", w_oName(), " mixes them."),
+    joined, random,
+    el("details", {}, el("summary", {}, "The marked row in numbers"), table));
+  model.on("change:token", mark);
+  context.signal?.addEventListener("abort", () => model.off("change:token", mark));
+  view.redraw();
+}
+
+export default { render };

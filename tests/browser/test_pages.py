@@ -1,0 +1,69 @@
+"""Every page of the built book, in a browser."""
+
+from pathlib import Path
+
+import axe_playwright_python
+import pytest
+
+from tests.browser.conftest import PAGES, SITE
+
+AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
+RUN_AXE = """async () => {
+  const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+  return violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id}: ${help}: ${target}: ${failureSummary}`));
+}"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_page_asks_nobody_and_complains_of_nothing(visit, site, scheme, page):
+    window = visit()
+    window.open(f"{site}/{page}" if scheme == "http" else (SITE / page).as_uri())
+    assert window.foreign == []
+    assert window.complaints == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_page_has_no_accessibility_violation(visit, site, colours, page):
+    window = visit(color_scheme=colours, reduced_motion="reduce")
+    tab = window.open(f"{site}/{page}")
+    assert tab.evaluate("document.documentElement.dataset.theme") == colours
+    tab.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    tab.add_script_tag(path=AXE)
+    assert tab.evaluate(RUN_AXE) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_does_not_scroll_sideways_on_a_phone(visit, site, page):
+    tab = visit(viewport={"width": 390, "height": 800}).open(f"{site}/{page}")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_formulas_and_icons_are_drawn(visit, site, page):
+    tab = visit().open(f"{site}/{page}")
+    assert tab.locator(".math:not(:has(mjx-container))").count() == 0
+    assert tab.locator("mjx-merror").count() == 0
+    content = "getComputedStyle(icon, '::before').content"
+    icons = tab.locator("i[class*='fa-']").all()
+    assert icons
+    for icon in icons:
+        assert icon.evaluate(f"(icon) => {content}") not in ("none", "normal")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_without_javascript_each_widget_has_a_picture_with_a_text(visit, site, page):
+    window = visit(java_script_enabled=False)
+    window.page.goto(f"{site}/{page}")
+    for place in window.page.locator(".static-widget + noscript").all():
+        assert place.locator("figure").is_visible()
+        images = place.locator("img, svg[role=img]")
+        assert images.count() > 0
+        for image in images.all():
+            tag = image.evaluate("(node) => node.tagName.toLowerCase()")
+            text = (
+                image.get_attribute("alt") if tag == "img" else image.locator("desc").text_content()
+            )
+            assert len(text) > 20
