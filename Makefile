@@ -57,5 +57,6 @@ $(READY): requirements.txt pyproject.toml
 # --all: a page is executed again although only the library changed.
 # -W -n --keep-going: a failing cell or a dead reference fails the build, after listing all of them.
 $(HTML)/.built: $(READY) $(SOURCES)
+	rm -rf $(HTML)   # pages that are no longer in the contents must not stay
 	$(BIN)/jupyter-book build . --all -W -n --keep-going
 	@touch $@
