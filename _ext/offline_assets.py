@@ -6,6 +6,7 @@
 - The theme's icon script (1.5 MB) is replaced by the theme's own icon font, cut down to the
   icons that occur on the site.
 - The search index is loaded by the search page alone: the book does not search while one types.
+- On the way, markup that accessibility checkers reject is mended.
 """
 
 import re
@@ -27,6 +28,16 @@ ICON_SCRIPT = re.compile(r'\s*<script[^>]*src="[^"]*fontawesome\.js[^"]*"[^>]*><
 ICON_RULE = re.compile(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\([0-9a-f]+)"\}')
 SEARCH_SCRIPT = re.compile(
     r'\s*<script[^>]*src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"[^>]*></script>'
+)
+# Markup of the theme and of the bibliography that accessibility checkers reject.
+MENDED = (
+    # The book's title in the sidebar stands in no landmark.
+    (
+        re.compile(r'<div class="sidebar-primary-item">(?=\s*<a class="navbar-brand)'),
+        '<div class="sidebar-primary-item" role="navigation" aria-label="Home">',
+    ),
+    # A role that is no longer in use, and a list whose children are not list items.
+    (re.compile(r' role="doc-biblioentry"|(?<=<div) role="list"(?= class="citation-list")'), ""),
 )
 # Never loaded by a page that the two functions below have passed.
 UNUSED_FILES = ("*.map", "*webpack-macros.html", "scripts/fontawesome.js*")
@@ -73,6 +84,8 @@ def trim_site(app, exception):
         trimmed = ICON_SCRIPT.sub("", text)
         if page.name != "search.html":
             trimmed = SEARCH_SCRIPT.sub("", trimmed)
+        for pattern, replacement in MENDED:
+            trimmed = pattern.sub(replacement, trimmed)
         if trimmed != text:
             page.write_text(trimmed, encoding="utf-8")
         icons.update(re.findall(r"\bfa-[\w-]+", trimmed))

@@ -82,6 +82,15 @@ function slider(model, name, label, spoken = String) {
   };
 }
 
+// Call `act` when a pointer moves over a node or clicks it, and not when the page scrolls below a
+// pointer at rest, as it does under the keyboard.
+function onPoint(node, act) {
+  node.addEventListener("click", act);
+  node.addEventListener("pointermove", (event) => {
+    if (event.movementX || event.movementY) act(event);
+  });
+}
+
 // Colours and maps ----------------------------------------------------------------------------
 
 const WEIGHT_RGB = WEIGHT_COLOURS.map(rgb);

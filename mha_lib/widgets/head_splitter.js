@@ -48,7 +48,7 @@ function render(context) {
       const picture = pixels(n, n, (row, column) => weightColour(weights[(head * n + row) * n + column]),
         `Attention map of head ${head + 1}, ${n} query rows by ${n} key columns`);
       const area = el("div", { class: "mha-canvas" }, picture, el("div", { class: "mha-row-mark" }));
-      area.addEventListener("pointermove", (event) => {
+      onPoint(area, (event) => {
         const box = area.getBoundingClientRect();
         choose(Math.min(n - 1, Math.max(0, Math.floor((n * (event.clientY - box.top)) / box.height))));
       });
@@ -83,9 +83,8 @@ function render(context) {
   function drawTokens() {
     tokens.replaceChildren(...drawn.words.map((word, i) => {
       const button = el("button", { type: "button", role: "radio" }, word);
-      for (const event of ["focus", "pointerenter", "click"]) {
-        button.addEventListener(event, () => choose(i));
-      }
+      button.addEventListener("focus", () => choose(i));
+      onPoint(button, () => choose(i));
       return button;
     }));
   }
