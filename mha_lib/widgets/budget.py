@@ -43,7 +43,7 @@ class Budget(FrameWidget):
 
     See Also
     --------
-    attention_cost : where all numbers come from; here with 4 bytes per number.
+    mha_lib.attention_cost : where all numbers come from; here with 4 bytes per number.
 
     Notes
     -----
