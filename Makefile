@@ -13,7 +13,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION = 1
 
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
-	-type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null)
+	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
 .PHONY: help book test serve lab notebooks bench-site clean
 
