@@ -15,7 +15,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION = 1
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null)
 
-.PHONY: help book test serve lab notebooks clean
+.PHONY: help book test serve lab notebooks bench-site clean
 
 help:
 	@echo "make book       build the site into $(HTML)"
@@ -23,6 +23,7 @@ help:
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
 	@echo "make lab        open the notebooks in JupyterLab"
 	@echo "make notebooks  re-run the notebooks and save their outputs"
+	@echo "make bench-site measure the pages with widgets (needs Chromium and npm)"
 	@echo "make clean      remove what was built and the environment"
 
 book: $(HTML)/.built
@@ -43,6 +44,9 @@ lab: $(READY)
 
 notebooks: $(READY)
 	$(BIN)/python -m tests.notebooks
+
+bench-site: book
+	$(BIN)/python bench/site.py
 
 clean:
 	rm -rf _build $(VENV)
