@@ -29,7 +29,7 @@ PACKAGES = {"@jupyter-widgets/html-manager": "1.0.6", "requirejs": "2.3.4"}
 WATCH = """
 window.readyAt = null;
 const look = () => {
-  const drawn = document.querySelectorAll(".mha-result:not([hidden]) > *").length;
+  const drawn = document.querySelectorAll(".mha-result > *").length;
   const named = document.querySelectorAll(".mha-status:not(:empty)").length;
   if (drawn && named >= COUNT) window.readyAt = performance.now();
   else requestAnimationFrame(look);

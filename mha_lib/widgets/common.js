@@ -102,8 +102,10 @@ function weightColour(weight) {
 }
 
 // One pixel per number; CSS makes them large.  `colourAt` gives [red, green, blue, alpha = 255].
-function pixels(rows, columns, colourAt, label) {
-  const canvas = el("canvas", { width: columns, height: rows, role: "img", "aria-label": label });
+function pixels(rows, columns, colourAt, label, canvas = el("canvas", { role: "img" })) {
+  canvas.width = columns;
+  canvas.height = rows;
+  canvas.setAttribute("aria-label", label);
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
   for (let row = 0; row < rows; row++) {
@@ -130,7 +132,7 @@ function show({ model, el: root, signal }, { name, controls, also = [], draw, wo
   const result = el("div", { class: "mha-result" });
   const section = el("section", { class: "mha-widget", "aria-label": name },
     el("div", { class: "mha-controls" }, ...controls.map((control) => control.row)),
-    status, problem, result);
+    status, el("div", { class: "mha-body" }, result, problem));
   // JupyterLab takes the arrow keys from whatever has the focus; these belong to the widget.
   section.addEventListener("keydown", (event) => event.stopPropagation());
 
@@ -140,7 +142,8 @@ function show({ model, el: root, signal }, { name, controls, also = [], draw, wo
     for (const control of controls) control.follow();
     const frame = frameOf(model);
     problem.hidden = !frame.problem;
-    result.hidden = !frame.reader;
+    // Hidden in place: the page below must not jump while a slider moves.
+    result.style.visibility = frame.reader ? "" : "hidden";
     section.dataset.source = frame.source ?? "";
     problem.textContent = frame.problem ? `Impossible: ${frame.problem}.` : "";
     const said = frame.problem ? "There is no such layer; see below."

@@ -16,6 +16,9 @@ function render(context) {
   const random = el("p", { class: "mha-note" },
     "All numbers are random: nothing was trained, so what a map says about these words means " +
     "nothing. Watch which columns feed which map.");
+  const numbers = el("details", {}, el("summary", {}, "The marked row in numbers"), table);
+  numbers.addEventListener("toggle", () => mark());
+  let pool = []; // one map per head, as many as were ever needed
   let drawn; // what the marked token's row is looked up in
 
   function draw(read) {
@@ -24,6 +27,11 @@ function render(context) {
     const weights = read.float32(heads * n * n);
     const [q, k, v, merged] = Array.from({ length: 4 }, () => read.uint8(n * width));
     const w_o = read.uint8(width * width), out = read.uint8(n * width);
+    if (drawn?.words.join() !== words.join()) {
+      pool = [];
+      maps.replaceChildren();
+      drawTokens(words);
+    }
     drawn = { words, n, heads, weights };
 
     const byColumn = (i) => rgb(headColour(Math.floor(i / own)));
@@ -35,7 +43,7 @@ function render(context) {
         (row, column) => [...colourOf(row, column), 30 + 0.88 * numbers[row * width + column]],
         `${title.textContent ?? title}: ${says}`);
       return el("figure", { class: "mha-strip" }, el("figcaption", {}, title), bar || "",
-        el("div", { class: "mha-canvas", style: `aspect-ratio:${width}/${rows}` }, picture,
+        el("div", { class: "mha-canvas" }, picture,
           ...(marks ? [el("div", { class: "mha-row-mark", hidden: true })] : [])));
     };
     const shares = `${rows(n)}, ${plural(own, "column")} for each of ${plural(heads, "head")}`;
@@ -44,24 +52,15 @@ function render(context) {
       strip("K", k, n, (_, c) => byColumn(c), { says: shares }),
       strip("V", v, n, (_, c) => byColumn(c), { says: shares }));
 
-    maps.replaceChildren(...Array.from({ length: heads }, (_, head) => {
-      const picture = pixels(n, n, (row, column) => weightColour(weights[(head * n + row) * n + column]),
-        `Attention map of head ${head + 1}, ${n} query rows by ${n} key columns`);
-      const area = el("div", { class: "mha-canvas" }, picture, el("div", { class: "mha-row-mark" }));
-      onPoint(area, (event) => {
-        const box = area.getBoundingClientRect();
-        choose(Math.min(n - 1, Math.max(0, Math.floor((n * (event.clientY - box.top)) / box.height))));
-      });
+    while (pool.length < heads) pool.push(newMap(pool.length, words));
+    pool.slice(0, heads).forEach(({ canvas, columns }, head) => {
+      pixels(n, n, (row, column) => weightColour(weights[(head * n + row) * n + column]),
+        `Attention map of head ${head + 1}, ${n} query rows by ${n} key columns`, canvas);
       const first = head * own + 1, last = first + own - 1;
-      return el("figure", { class: "mha-map" },
-        el("figcaption", {}, headChip(head), " ",
-          el("span", { class: "mha-columns" }, `column${own > 1 ? `s ${first}–${last}` : ` ${first}`}`)),
-        el("div", { class: "mha-grid" },
-          el("div", { class: "mha-keys", "aria-hidden": "true" }, ...words.map((w) => el("span", {}, w))),
-          el("div", { class: "mha-queries", "aria-hidden": "true" }, ...words.map((w) => el("span", {}, w))),
-          area),
-        el("p", { class: "mha-says" }));
-    }));
+      columns.textContent = `column${own > 1 ? `s ${first}–${last}` : ` ${first}`}`;
+    });
+    while (maps.children.length > heads) maps.lastChild.remove();
+    while (maps.children.length < heads) maps.append(pool[maps.children.length].figure);
 
     joined.replaceChildren(
       strip("concatenation", merged, n, (_, c) => byColumn(c), { marks: true, says: shares }),
@@ -73,20 +72,37 @@ function render(context) {
         says: `${rows(n)} by ${plural(width, "column")}; every column mixes all heads` }));
 
     random.hidden = !model.get("_random");
-    drawTokens();
     mark();
     return `Each head gets ${own} of the ${width} columns, and makes a map of its own.`;
   }
 
   const rows = (count) => plural(count, "row");
 
-  function drawTokens() {
-    tokens.replaceChildren(...drawn.words.map((word, i) => {
+  function drawTokens(words) {
+    tokens.replaceChildren(...words.map((word, i) => {
       const button = el("button", { type: "button", role: "radio" }, word);
       button.addEventListener("focus", () => choose(i));
       onPoint(button, () => choose(i));
       return button;
     }));
+  }
+
+  // Making a map costs more than painting it, so maps are kept for the next setting.
+  function newMap(head, words) {
+    const canvas = el("canvas", { role: "img" });
+    const columns = el("span", { class: "mha-columns" });
+    const area = el("div", { class: "mha-canvas" }, canvas, el("div", { class: "mha-row-mark" }));
+    onPoint(area, (event) => {
+      const box = area.getBoundingClientRect(), n = words.length;
+      choose(Math.min(n - 1, Math.max(0, Math.floor((n * (event.clientY - box.top)) / box.height))));
+    });
+    const names = (side) => el("div", { class: side, "aria-hidden": "true" },
+      ...words.map((word) => el("span", {}, word)));
+    const figure = el("figure", { class: "mha-map" },
+      el("figcaption", {}, headChip(head), " ", columns),
+      el("div", { class: "mha-grid" }, names("mha-keys"), names("mha-queries"), area),
+      el("p", { class: "mha-says" }));
+    return { figure, canvas, columns };
   }
 
   tokens.addEventListener("keydown", (event) => {
@@ -125,6 +141,7 @@ function render(context) {
       map.querySelector(".mha-says").textContent =
         `${words[token]} → ${best.map((i) => `${words[i]} ${row(head)[i].toFixed(2)}`).join(", ")}`;
     });
+    if (!numbers.open) return;
     table.replaceChildren(el("table", {},
       el("caption", {}, `How much “${words[token]}” (token ${token + 1}) takes from each token`),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "key"),
@@ -151,8 +168,7 @@ function render(context) {
       "columns are keys (who is looked at). Point at a row or choose a token:"),
     tokens, weightKey(), maps,
     step(el("b", {}, "Concatenate, then mix."), " The heads’ blends of V lie side by side; ", w_oName(), " mixes them."),
-    joined, random,
-    el("details", {}, el("summary", {}, "The marked row in numbers"), table));
+    joined, random, numbers);
   model.on("change:token", mark);
   context.signal?.addEventListener("abort", () => model.off("change:token", mark));
   view.redraw();

@@ -51,6 +51,7 @@ def put(widget, label, spoken):
 def open_numbers(widget):
     """Open the head splitter's table of numbers."""
     widget.locator("summary").click()
+    widget.locator(".mha-table tbody tr").first.wait_for()
 
 
 def shown_weights(widget):
