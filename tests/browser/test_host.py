@@ -32,6 +32,7 @@ def test_get_set_on_and_off(open_static):
       const seen = [];
       const heard = (m, value) => seen.push(["change:a", value]);
       model.on("change:a", heard);
+      model.on("change:a", () => seen.push("a"));
       model.on("change", () => seen.push("change"));
       model.on("change:b change:c", () => seen.push("b or c"));
       model.set("a", 2); model.save_changes(); model.send({ nobody: "listens" });
@@ -48,7 +49,7 @@ def test_get_set_on_and_off(open_static):
     } };"""
     window = open_static(widget(module, a=1, b=[], c=""))
     assert said(window) == {
-        "seen": [["change:a", 2], "change", "b or c", "b or c", "change", "change"],
+        "seen": [["change:a", 2], "a", "change", "b or c", "b or c", "change", "a", "change", "a"],
         "a": 4,
         "missing": True,
     }
