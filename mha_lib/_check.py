@@ -139,8 +139,9 @@ def leading_shape(named_arrays, n_trailing):
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        what = "leading axes" if n_trailing else "shapes"
         raise ValueError(
-            f"the leading axes do not broadcast: {listed}; "
+            f"the {what} do not broadcast: {listed}; "
             f"make them equal, or 1 where one array serves all"
         ) from None
 

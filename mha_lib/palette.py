@@ -8,6 +8,8 @@ References
 Okabe and Ito (2008), "Color universal design"; the last two colours are our extension.
 """
 
+import numpy as np
+
 HEAD_COLOURS = [
     "#0072B2",  # blue
     "#E69F00",  # orange
@@ -29,3 +31,10 @@ WEIGHT_COLOURS = (
 def head_colour(head):
     """Return the colour of a head, counted from 0; after the eighth the colours repeat."""
     return HEAD_COLOURS[head % len(HEAD_COLOURS)]
+
+
+def ink(colour):
+    """Return black or white, whichever is easier to read on a colour (WCAG 2 contrast)."""
+    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return "#000000" if linear @ (0.2126, 0.7152, 0.0722) > 0.179 else "#ffffff"

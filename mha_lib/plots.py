@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 
-from mha_lib.palette import HEAD_COLOURS, head_colour
+from mha_lib.palette import HEAD_COLOURS, head_colour, ink
 
 # Narrow and with large type, so that a figure shrunk to a telephone's width can still be read.
 FIGURE_WIDTH = 5.2  # inches
@@ -164,7 +164,8 @@ def plot_attention_maps(weights, tokens, axes):
     """
     for head, (head_weights, ax) in enumerate(zip(weights, axes, strict=True)):
         plot_attention_map(head_weights, tokens, ax)
-        ax.set_title(f"head {head + 1}", color="white", backgroundcolor=head_colour(head))
+        colour = head_colour(head)
+        ax.set_title(f"head {head + 1}", color=ink(colour), backgroundcolor=colour)
     axes[0].set_ylabel("query (looks)")
     axes[0].set_xlabel("key (is looked at)")
     axes[0].figure.colorbar(
@@ -191,7 +192,7 @@ def plot_head_columns(depends, ax):
     colours = ListedColormap(["#f2f2f2", *(head_colour(head) for head in range(n_heads))])
     ax.imshow(picture, cmap=colours, vmin=0, vmax=n_heads, aspect="auto")
     for head, column in np.argwhere(depends):
-        ax.text(column, head, "yes", ha="center", va="center", color="white",
+        ax.text(column, head, "yes", ha="center", va="center", color=ink(head_colour(head)),
                 fontsize=FONT_SIZE - 3, fontweight="bold")  # fmt: skip
     ax.set_xticks(range(d))
     ax.set_yticks(range(n_heads), [f"head {head + 1}" for head in range(n_heads)])
@@ -203,12 +204,17 @@ def plot_head_columns(depends, ax):
     return ax
 
 
-def _curve(i):
-    return {
-        "color": CURVE_COLOURS[i % 4],
-        "linestyle": ("-", "--", ":", "-.")[i % 4],
-        "marker": "osD^"[i % 4],
-    }
+def _plot_curves(x, series, ax, y_label):
+    """Draw the series over ``x`` in powers of two, told apart by more than colour."""
+    for i, (name, values) in enumerate(series.items()):
+        style = {"linestyle": ("-", "--", ":", "-.")[i % 4], "marker": "osD^"[i % 4]}
+        ax.plot(x, values, label=name, color=CURVE_COLOURS[i % 4], **style)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    ax.set_xticks(x, [str(tick) for tick in x])
+    ax.yaxis.set_major_formatter(y_label)
+    ax.minorticks_off()
+    ax.legend()
 
 
 def plot_against_heads(n_heads, series, ax, ylabel):
@@ -227,15 +233,8 @@ def plot_against_heads(n_heads, series, ax, ylabel):
     -------
     ax : matplotlib Axes
     """
-    for i, (name, values) in enumerate(series.items()):
-        ax.plot(n_heads, values, label=name, **_curve(i))
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log", base=2)
-    ax.set_xticks(n_heads, [str(count) for count in n_heads])
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.minorticks_off()
+    _plot_curves(n_heads, series, ax, lambda value, _: f"{value:g}")
     ax.set(xlabel="number of heads h", ylabel=ylabel)
-    ax.legend()
     return ax
 
 
@@ -262,13 +261,6 @@ def plot_memory(lengths, series, ax):
     -------
     ax : matplotlib Axes
     """
-    for i, (name, values) in enumerate(series.items()):
-        ax.plot(lengths, values, label=name, **_curve(i))
-    ax.set_xscale("log", base=2)
-    ax.set_yscale("log", base=2)
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.yaxis.set_major_formatter(_bytes_label)
-    ax.minorticks_off()
+    _plot_curves(lengths, series, ax, _bytes_label)
     ax.set(xlabel="sequence length n", ylabel="memory")
-    ax.legend()
     return ax

@@ -147,7 +147,7 @@ BAD_CALLS = [
      ["lengths has dtype float64", "integers", "lengths.astype(int)"]),
     (lambda: padding_mask([True], 7), TypeError, ["lengths has dtype bool", "integers"]),
     (lambda: combine_masks(None, ones((5, 7), bool), ones((7, 5), bool)), ValueError,
-     ["do not broadcast", "mask 2 (5, 7)", "mask 3 (7, 5)", "or 1"]),
+     ["the shapes do not broadcast", "mask 2 (5, 7)", "mask 3 (7, 5)", "or 1"]),
     (lambda: combine_masks(ones(5, bool), ones(5)), TypeError,
      ["mask 2 has dtype float64", "bool"]),
     # attention_cost

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mha_lib import plots
-from mha_lib.palette import head_colour
+from mha_lib.palette import head_colour, ink
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +41,7 @@ def test_maps_carry_number_and_colour_of_their_head(weights):
     for head, ax in enumerate(axes):
         np.testing.assert_array_equal(ax.images[0].get_array(), weights[head])
         assert ax.get_title() == f"head {head + 1}"
+        assert ax.title.get_color() == ink(head_colour(head))
         assert ax.title.get_bbox_patch().get_facecolor() == mpl.colors.to_rgba(head_colour(head))
     assert "query" in axes[0].get_ylabel()
     assert "key" in axes[0].get_xlabel()

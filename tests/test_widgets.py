@@ -10,8 +10,8 @@ from matplotlib.colors import to_hex
 
 from mha_lib import attention_cost, multi_head_attention, palette
 from mha_lib.frontier import job_errors
+from mha_lib.palette import ink
 from mha_lib.widgets import Budget, HeadSplitter, OneDistribution
-from mha_lib.widgets._base import ink
 from mha_lib.widgets.one_distribution import combined_errors
 
 ALL = (HeadSplitter, OneDistribution, Budget)

@@ -10,7 +10,7 @@ import numpy as np
 import traitlets
 
 from mha_lib import _check
-from mha_lib.palette import HEAD_COLOURS, WEIGHT_COLOURS
+from mha_lib.palette import HEAD_COLOURS, WEIGHT_COLOURS, ink
 
 FOLDER = Path(__file__).parent
 
@@ -35,13 +35,6 @@ def front_end(name):
 def style():
     """Return the style sheet, the same for all widgets."""
     return (FOLDER / "common.css").read_text(encoding="utf-8")
-
-
-def ink(colour):
-    """Return black or white, whichever is easier to read on a colour (WCAG 2 contrast)."""
-    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return "#000000" if linear @ (0.2126, 0.7152, 0.0722) > 0.179 else "#ffffff"
 
 
 class Whole(traitlets.TraitType):
