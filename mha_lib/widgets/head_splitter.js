@@ -8,9 +8,17 @@ function render(context) {
   const d = slider(model, "d", "width d");
   const tokens = el("div", { class: "mha-tokens", role: "radiogroup",
     "aria-label": "Token whose row is marked" });
-  const split = el("div", { class: "mha-strips" });
+  const strips = {
+    q: newStrip("Q", { marks: true }), k: newStrip("K"), v: newStrip("V"),
+    merged: newStrip("concatenation", { marks: true }),
+    w_o: newStrip(w_oName()), out: newStrip("output", { marks: true }),
+  };
+  const sign = (text, name) => el("span", { class: "mha-sign", "aria-label": name }, text);
+  const split = el("div", { class: "mha-strips" },
+    strips.q.figure, strips.k.figure, strips.v.figure);
+  const joined = el("div", { class: "mha-strips" }, strips.merged.figure, sign("×", "times"),
+    strips.w_o.figure, sign("=", "equals"), strips.out.figure);
   const maps = el("div", { class: "mha-maps" });
-  const joined = el("div", { class: "mha-strips" });
   const table = el("div", { class: "mha-table", tabindex: 0, role: "region",
     "aria-label": "Weights of the marked token" });
   const random = el("p", { class: "mha-note" },
@@ -34,23 +42,17 @@ function render(context) {
     }
     drawn = { words, n, heads, weights };
 
-    const byColumn = (i) => rgb(headColour(Math.floor(i / own)));
-    const grey = [128, 128, 128];
-    const strip = (title, numbers, rows, colourOf, { byHead = true, marks = false, says }) => {
-      const bar = byHead && el("div", { class: "mha-heads", "aria-hidden": "true" },
-        ...Array.from({ length: heads }, (_, i) => headChip(i, String(i + 1))));
-      const picture = pixels(rows, width,
-        (row, column) => [...colourOf(row, column), 30 + 0.88 * numbers[row * width + column]],
-        `${title.textContent ?? title}: ${says}`);
-      return el("figure", { class: "mha-strip" }, el("figcaption", {}, title), bar || "",
-        el("div", { class: "mha-canvas" }, picture,
-          ...(marks ? [el("div", { class: "mha-row-mark", hidden: true })] : [])));
-    };
+    const byColumn = (_, column) => rgb(headColour(Math.floor(column / own)));
+    const byRow = (row) => rgb(headColour(Math.floor(row / own)));
     const shares = `${rows(n)}, ${plural(own, "column")} for each of ${plural(heads, "head")}`;
-    split.replaceChildren(
-      strip("Q", q, n, (_, c) => byColumn(c), { marks: true, says: shares }),
-      strip("K", k, n, (_, c) => byColumn(c), { says: shares }),
-      strip("V", v, n, (_, c) => byColumn(c), { says: shares }));
+    for (const [strip, numbers] of [[strips.q, q], [strips.k, k], [strips.v, v],
+      [strips.merged, merged]]) {
+      strip.paint(numbers, n, width, byColumn, shares, heads);
+    }
+    strips.w_o.paint(w_o, width, width, byRow,
+      `${rows(width)} by ${plural(width, "column")}; a head’s rows have its colour`);
+    strips.out.paint(out, n, width, () => [128, 128, 128],
+      `${rows(n)} by ${plural(width, "column")}; every column mixes all heads`);
 
     while (pool.length < heads) pool.push(newMap(pool.length, words));
     pool.slice(0, heads).forEach(({ canvas, columns }, head) => {
@@ -61,15 +63,6 @@ function render(context) {
     });
     while (maps.children.length > heads) maps.lastChild.remove();
     while (maps.children.length < heads) maps.append(pool[maps.children.length].figure);
-
-    joined.replaceChildren(
-      strip("concatenation", merged, n, (_, c) => byColumn(c), { marks: true, says: shares }),
-      el("span", { class: "mha-sign", "aria-label": "times" }, "×"),
-      strip(w_oName(), w_o, width, (row) => byColumn(row), { byHead: false,
-        says: `${rows(width)} by ${plural(width, "column")}; a head’s rows have its colour` }),
-      el("span", { class: "mha-sign", "aria-label": "equals" }, "="),
-      strip("output", out, n, () => grey, { byHead: false, marks: true,
-        says: `${rows(n)} by ${plural(width, "column")}; every column mixes all heads` }));
 
     random.hidden = !model.get("_random");
     mark();
@@ -87,7 +80,25 @@ function render(context) {
     }));
   }
 
-  // Making a map costs more than painting it, so maps are kept for the next setting.
+  // Making a picture costs more than painting it, so strips and maps are kept for the next setting.
+  function newStrip(title, { marks = false } = {}) {
+    const canvas = el("canvas", { role: "img" });
+    const bar = el("div", { class: "mha-heads", "aria-hidden": "true" });
+    const figure = el("figure", { class: "mha-strip" }, el("figcaption", {}, title), bar,
+      el("div", { class: "mha-canvas" }, canvas,
+        ...(marks ? [el("div", { class: "mha-row-mark", hidden: true })] : [])));
+    // Numbers are drawn as how opaque the colour is; the chips above say whose columns these are.
+    function paint(numbers, rows, columns, colourAt, says, heads = 0) {
+      if (bar.children.length !== heads) {
+        bar.replaceChildren(...Array.from({ length: heads }, (_, i) => headChip(i, String(i + 1))));
+      }
+      pixels(rows, columns,
+        (row, column) => [...colourAt(row, column), 30 + 0.88 * numbers[row * columns + column]],
+        `${title.textContent ?? title}: ${says}`, canvas);
+    }
+    return { figure, paint };
+  }
+
   function newMap(head, words) {
     const canvas = el("canvas", { role: "img" });
     const columns = el("span", { class: "mha-columns" });
