@@ -102,6 +102,40 @@ def integer_array(name, value):
     return array
 
 
+def axis(value, name, array):
+    """Return ``value`` as the index of an axis of the named array."""
+    number = integer("axis", value, minimum=-array.ndim)
+    if number >= array.ndim:
+        raise ValueError(
+            f"axis={number}, but {name} has {array.ndim} axes: use axis <= {array.ndim - 1}"
+        )
+    return number
+
+
+def same_shape(left_name, left, right_name, right, way_out):
+    """Raise unless two arrays have the same shape."""
+    if left.shape != right.shape:
+        raise ValueError(
+            f"{left_name} has shape {left.shape}, but {right_name} has shape {right.shape}: "
+            f"{way_out}"
+        )
+
+
+def finite(name, array):
+    """Raise if there is an inf or a NaN in ``array``."""
+    if not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} holds inf or NaN, with which nothing can be learned: "
+            f"find them with np.argwhere(~np.isfinite({name})) and take them out"
+        )
+
+
+def not_empty(names, axis, size, way_out):
+    """Raise if an axis of the named arrays has no entry."""
+    if size == 0:
+        raise ValueError(f"{names} have width {axis}=0: {way_out}")
+
+
 def same_size(left, left_size, right, right_size, way_out):
     """Raise unless two axes that must agree have the same size.
 
@@ -144,6 +178,15 @@ def leading_shape(named_arrays, n_trailing):
             f"the {what} do not broadcast: {listed}; "
             f"make them equal, or 1 where one array serves all"
         ) from None
+
+
+def broadcasts(name, array, shape, meaning):
+    """Raise unless ``array`` broadcasts to ``shape``, which it means to fill."""
+    if not _broadcasts_to(array.shape, shape):
+        raise ValueError(
+            f"{name} has shape {array.shape}, which does not broadcast to {tuple(shape)}: "
+            f"give {meaning}"
+        )
 
 
 def boolean_mask(name, value, shape=None):

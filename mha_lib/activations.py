@@ -1,4 +1,4 @@
-"""The softmax: scores of any size become weights that sum to 1."""
+"""The softmax, which turns scores of any size into weights that sum to 1, and its backward."""
 
 import numpy as np
 
@@ -50,9 +50,7 @@ def softmax(z, axis=-1):
     array([1., 0.])
     """
     z = _check.real_array("z", z, axes=("T",))
-    axis = _check.integer("axis", axis, minimum=-z.ndim)
-    if axis >= z.ndim:
-        raise ValueError(f"axis={axis}, but z has {z.ndim} axes: use axis <= {z.ndim - 1}")
+    axis = _check.axis(axis, "z", z)
 
     with np.errstate(all="ignore"):  # inf - inf and underflow are dealt with below
         largest = z.max(axis=axis, keepdims=True, initial=-np.inf)
@@ -62,3 +60,89 @@ def softmax(z, axis=-1):
             e = np.where(np.isinf(largest), (z == largest) & (largest > 0), e)
         total = e.sum(axis=axis, keepdims=True)
         return np.divide(e, total, out=np.zeros_like(e), where=total != 0)
+
+
+def softmax_in_place(z):
+    """Overwrite scores with their weights along the last axis, for a layer's inner loop.
+
+    Parameters
+    ----------
+    z : float array, (..., T)
+        Scores, finite or ``-inf``; overwritten.
+
+    Returns
+    -------
+    weights : float array, (..., T)
+        ``z`` itself, now as `softmax` would give it.
+
+    Raises
+    ------
+    TypeError
+        ``z`` is not a float array, so that it cannot be overwritten.
+
+    Examples
+    --------
+    >>> z = np.array([[0.0, 0.0], [-np.inf, -np.inf]])
+    >>> softmax_in_place(z)
+    array([[0.5, 0.5],
+           [0. , 0. ]])
+    """
+    if not isinstance(z, np.ndarray) or z.dtype not in _check.FLOATS:
+        raise TypeError("z must be a float array, to be overwritten: pass z.astype(np.float64)")
+    largest = z.max(axis=-1, keepdims=True, initial=-np.inf)
+    largest[largest == -np.inf] = 0.0  # a row of -inf: exp gives 0 everywhere
+    z -= largest
+    np.exp(z, out=z)
+    total = z.sum(axis=-1, keepdims=True)
+    total[total == 0] = 1.0
+    z /= total
+    return z
+
+
+def softmax_backward(d_weights, weights, axis=-1):
+    r"""Turn the gradient of the weights into the gradient of the scores.
+
+    .. math:: \frac{\partial L}{\partial z_j}
+              = a_j \Bigl(\frac{\partial L}{\partial a_j}
+              - \sum_k a_k \frac{\partial L}{\partial a_k}\Bigr)
+
+    Parameters
+    ----------
+    d_weights : float array, (..., T)
+        Gradient of a number L with respect to ``softmax(z)``.
+    weights : float array, (..., T)
+        What ``softmax(z)`` returned; the scores themselves are not needed.
+    axis : int, default -1
+        The axis along which the weights sum to 1.
+
+    Returns
+    -------
+    d_z : float array, (..., T)
+        Gradient of L with respect to the scores.  It sums to 0 along ``axis``, since adding one
+        number to all scores changes no weight.  Where a weight is 0, so is the gradient.
+
+    Raises
+    ------
+    TypeError
+        An array is not real, or ``axis`` is not an integer.
+    ValueError
+        The two shapes differ, or there is no such axis.
+
+    See Also
+    --------
+    softmax : the forward pass.
+
+    Examples
+    --------
+    >>> weights = softmax([0.0, 0.0])
+    >>> softmax_backward([1.0, 0.0], weights)
+    array([ 0.25, -0.25])
+    """
+    d_weights = _check.real_array("d_weights", d_weights, axes=("T",))
+    weights = _check.real_array("weights", weights, axes=("T",))
+    _check.same_shape("d_weights", d_weights, "weights", weights, "pass the gradient of weights")
+    axis = _check.axis(axis, "weights", weights)
+    d_z = weights * d_weights
+    # The row sum: raising one weight lowers all others.
+    d_z -= weights * d_z.sum(axis=axis, keepdims=True)
+    return d_z

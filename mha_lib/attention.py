@@ -1,9 +1,9 @@
-"""Scaled dot-product attention: one head, or any number of heads side by side."""
+"""Scaled dot-product attention, for one head or many side by side, and its backward."""
 
 import numpy as np
 
 from mha_lib import _check
-from mha_lib.activations import softmax
+from mha_lib.activations import softmax, softmax_backward
 
 
 def scaled_dot_product_attention(q, k, v, mask=None):
@@ -61,6 +61,97 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     >>> out
     array([[15.]])
     """
+    q, k, v, leading = _checked(q, k, v)
+    if mask is not None:
+        mask = _check.boolean_mask("mask", mask, (*leading, q.shape[-2], k.shape[-2]))
+
+    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
+        # float(): a float64 scalar would turn float32 scores into float64.
+        scores = q @ k.swapaxes(-1, -2) / float(np.sqrt(q.shape[-1]))  # (..., Tq, Tk)
+        if mask is not None:
+            scores = np.where(mask, scores, -np.inf)  # (..., Tq, Tk)
+        weights = softmax(scores)  # (..., Tq, Tk)
+        out = _blend(weights, v)  # (..., Tq, Dv)
+    return out, _lead(weights, leading)
+
+
+def scaled_dot_product_attention_backward(d_out, q, k, v, weights):
+    r"""Turn the gradient of the output into the gradients of queries, keys and values.
+
+    With :math:`A` the weights and :math:`S` the scaled scores:
+
+    .. math:: \mathrm dV = A^\top \mathrm dO, \quad
+              \mathrm dA = \mathrm dO\, V^\top, \quad
+              \mathrm dQ = \frac{\mathrm dS\, K}{\sqrt{d_k}}, \quad
+              \mathrm dK = \frac{\mathrm dS^\top Q}{\sqrt{d_k}}
+
+    and `softmax_backward` leads from :math:`\mathrm dA` to :math:`\mathrm dS`.
+
+    Parameters
+    ----------
+    d_out : float array, (..., Tq, Dv)
+        Gradient of a number L with respect to the output.
+    q : float array, (..., Tq, Dk)
+        The queries of the forward pass.
+    k : float array, (..., Tk, Dk)
+        Its keys.
+    v : float array, (..., Tk, Dv)
+        Its values.
+    weights : float array, (..., Tq, Tk)
+        The attention weights that it returned.  They hold all that a mask did.
+
+    Returns
+    -------
+    d_q, d_k, d_v : float arrays, shapes of ``q``, ``k`` and ``v``
+        Gradients of L.  Where the forward pass broadcast an array over leading axes, its
+        gradient is summed over them.  A row that may look nowhere has gradients 0.
+
+    Raises
+    ------
+    ValueError
+        Sizes disagree, or an array holds inf or NaN; the message names it, and both sizes.
+    TypeError
+        An array is not real.
+
+    See Also
+    --------
+    scaled_dot_product_attention : the forward pass.
+
+    Examples
+    --------
+    With one key there is nothing to choose, so that only its value gets a gradient:
+
+    >>> q, k, v = np.ones((1, 3)), np.ones((1, 3)), np.ones((1, 2))
+    >>> out, weights = scaled_dot_product_attention(q, k, v)
+    >>> d_q, d_k, d_v = scaled_dot_product_attention_backward(np.ones((1, 2)), q, k, v, weights)
+    >>> d_q, d_v
+    (array([[0., 0., 0.]]), array([[1., 1.]]))
+    """
+    q, k, v, leading = _checked(q, k, v)
+    d_out = _check.real_array("d_out", d_out, axes=("Tq", "Dv"))
+    weights = _check.real_array("weights", weights, axes=("Tq", "Tk"))
+    for name, array, shape in (
+        ("d_out", d_out, (*leading, q.shape[-2], v.shape[-1])),
+        ("weights", weights, (*leading, q.shape[-2], k.shape[-2])),
+    ):
+        if array.shape != shape:
+            raise ValueError(
+                f"{name} has shape {array.shape}, but q, k and v make it {shape}: "
+                f"pass what belongs to their forward pass"
+            )
+    for name, array in (("d_out", d_out), ("q", q), ("k", k), ("v", v), ("weights", weights)):
+        _check.finite(name, array)
+
+    d_v = weights.swapaxes(-1, -2) @ d_out  # (..., Tk, Dv)
+    d_weights = d_out @ v.swapaxes(-1, -2)  # (..., Tq, Tk)
+    d_scores = softmax_backward(d_weights, weights) / float(np.sqrt(q.shape[-1]))  # (..., Tq, Tk)
+    d_q = d_scores @ k  # (..., Tq, Dk)
+    d_k = d_scores.swapaxes(-1, -2) @ q  # (..., Tk, Dk)
+    return _summed_to(q.shape, d_q), _summed_to(k.shape, d_k), _summed_to(v.shape, d_v)
+
+
+def _checked(q, k, v):
+    """Return q, k and v as arrays that fit together, and their common leading axes."""
     q = _check.real_array("q", q, axes=("Tq", "Dk"))
     k = _check.real_array("k", k, axes=("Tk", "Dk"))
     v = _check.real_array("v", v, axes=("Tk", "Dv"))
@@ -71,20 +162,17 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     _check.same_size(
         "k axis Tk", k.shape[-2], "v axis Tk", v.shape[-2], "give every key exactly one value"
     )
-    if d_k == 0:
-        raise ValueError("q and k have width Dk=0: a query needs at least one number to compare")
+    _check.not_empty("q and k", "Dk", d_k, "a query needs at least one number to compare")
     leading = _check.leading_shape({"q": q, "k": k, "v": v}, n_trailing=2)
-    if mask is not None:
-        mask = _check.boolean_mask("mask", mask, (*leading, q.shape[-2], k.shape[-2]))
+    return q, k, v, leading
 
-    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
-        # float(): a float64 scalar would turn float32 scores into float64.
-        scores = q @ k.swapaxes(-1, -2) / float(np.sqrt(d_k))  # (..., Tq, Tk)
-        if mask is not None:
-            scores = np.where(mask, scores, -np.inf)  # (..., Tq, Tk)
-        weights = softmax(scores)  # (..., Tq, Tk)
-        out = _blend(weights, v)  # (..., Tq, Dv)
-    return out, _lead(weights, leading)
+
+def _summed_to(shape, gradient):
+    """Sum a gradient over the axes along which its array was broadcast to many copies."""
+    extra = gradient.ndim - len(shape)
+    gradient = gradient.sum(axis=tuple(range(extra)))
+    repeated = tuple(i for i, size in enumerate(shape) if size == 1 < gradient.shape[i])
+    return gradient.sum(axis=repeated, keepdims=True)
 
 
 def _blend(weights, v):

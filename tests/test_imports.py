@@ -17,10 +17,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # A subpackage counts as one module; its parts may import each other.
 LAYERS = [
     ["_check"],
-    ["activations", "masks", "cost", "tasks", "frontier", "misconceptions"],
+    ["activations", "masks", "cost", "tasks", "frontier", "positions", "misconceptions"],
     ["attention"],
     ["multihead", "palette"],
-    ["train", "heads", "encoder", "checks", "diagram"],
+    ["layer", "train", "heads", "encoder", "checks", "diagram"],
+    ["models"],
+    ["experiments"],
     ["plots", "widgets"],
 ]
 LEVEL = {module: level for level, layer in enumerate(LAYERS) for module in layer}

@@ -1,0 +1,174 @@
+"""Two small models around multi-head attention: one for vectors, one for symbols."""
+
+import numpy as np
+
+from mha_lib import _check
+from mha_lib.layer import MultiHeadAttention
+from mha_lib.train import accuracy, cross_entropy, squared_error
+
+
+class VectorModel:
+    """One attention layer and nothing else, for `mha_lib.tasks.MarkedAndMean`.
+
+    Parameters
+    ----------
+    task : MarkedAndMean
+        Gives the sizes.
+    n_heads : int
+        Number of heads; it must divide the task's d.
+    seed : int
+        Seed of the initial weights.
+    importance : float, default 0.5
+        Weight of fetching in the loss, between 0 and 1; averaging gets the rest.
+    marker_in_values : bool, default False
+        Whether the values may see which token is marked.  The lower bound that the book proves
+        needs that they do not.
+
+    Attributes
+    ----------
+    layers : list of MultiHeadAttention, length 1
+    parameters, gradients : dict of str to float64 array
+        Those of the layer: 4 d² numbers, whatever the number of heads.
+
+    Examples
+    --------
+    >>> from mha_lib.tasks import MarkedAndMean
+    >>> model = VectorModel(MarkedAndMean(), n_heads=2, seed=0)
+    >>> sum(p.size for p in model.parameters.values())
+    1024
+    """
+
+    def __init__(self, task, n_heads, seed, *, importance=0.5, marker_in_values=False):
+        share = _check.fraction("importance", importance)
+        seen = np.arange(task.d)
+        if not marker_in_values:
+            seen = np.delete(seen, task.width)  # the column that marks a token
+        rng = np.random.default_rng(_check.integer("seed", seed, minimum=0))
+        layer = MultiHeadAttention(task.d, n_heads, rng, value_columns=seen)
+        self.layers, self.width = [layer], task.width
+        self.parameters, self.gradients = layer.parameters, layer.gradients
+        self._importance = np.repeat([2 * share, 2 * (1 - share)], task.width)  # (2 m,)
+
+    def forward(self, batch, gates=None):
+        """Return the first 2 m columns of the layer's output, (B, n, 2 * m)."""
+        gates = None if gates is None else gates[0]
+        return self.layers[0].forward(batch.x, gates=gates)[..., : 2 * self.width]
+
+    def backward(self, d_outputs):
+        """Fill the gradients from that of the outputs, (B, n, 2 * m)."""
+        d_out = np.zeros((*d_outputs.shape[:-1], self.layers[0].d))  # (B, n, d)
+        d_out[..., : 2 * self.width] = d_outputs
+        self.layers[0].backward(d_out)
+
+    def loss(self, outputs, batch):
+        """Return the loss, its gradient, and the two errors, (2,)."""
+        loss, d_outputs = squared_error(outputs, batch.targets, self._importance)
+        squares = (outputs - batch.targets) ** 2  # (B, n, 2 m)
+        errors = squares.reshape(-1, 2, self.width).mean(axis=(0, 2))
+        return loss, d_outputs, errors
+
+    def evaluate(self, batch, gates=None):
+        """Return the loss and the errors of fetching and averaging, (2,)."""
+        loss, _, errors = self.loss(self.forward(batch, gates), batch)
+        return loss, errors
+
+
+class TokenModel:
+    """Embedding, attention layers with residual connections, one linear map to the answers.
+
+    There is no layer normalisation and no feed-forward part: what is learned here is learned by
+    attention.
+
+    Parameters
+    ----------
+    task : ThreeJobs or RepeatedSequence
+        Gives the number of symbols, the longest sequence and the jobs.
+    d : int
+        Model width.
+    n_heads : int
+        Number of heads in each layer; it must divide d.
+    seed : int
+        Seed of the initial weights.
+    n_layers : int, default 1
+        Number of attention layers.
+    positions : {"learned", "rotary"}
+        See `mha_lib.layer.MultiHeadAttention`.
+    causal : bool, default False
+        Whether a token sees only itself and those before it.
+
+    Attributes
+    ----------
+    layers : list of MultiHeadAttention
+    parameters, gradients : dict of str to float64 array
+        ``embedding`` (V, d), ``marker`` (d,), ``unembedding`` (d, J * V), and those of each layer
+        under "layer 1 w_q" and so on.
+
+    Examples
+    --------
+    >>> from mha_lib.tasks import ThreeJobs
+    >>> model = TokenModel(ThreeJobs(), d=16, n_heads=4, seed=0)
+    >>> batch = ThreeJobs().batch(np.random.default_rng(0), 5)
+    >>> model.forward(batch).shape  # (B, n, J, V)
+    (5, 16, 3, 8)
+    """
+
+    def __init__(self, task, d, n_heads, seed, *, n_layers=1, positions="learned", causal=False):
+        n_layers = _check.integer("n_layers", n_layers, minimum=1)
+        rng = np.random.default_rng(_check.integer("seed", seed, minimum=0))
+        self.layers = [
+            MultiHeadAttention(d, n_heads, rng, positions=positions, n_max=task.n, causal=causal)
+            for _ in range(n_layers)
+        ]
+        self.n_symbols, self.n_jobs = task.n_symbols, len(task.jobs)
+        n_answers = self.n_jobs * self.n_symbols
+        self.parameters = {
+            "embedding": rng.normal(size=(self.n_symbols, d)),
+            "marker": rng.normal(size=d),
+            "unembedding": rng.normal(scale=1 / np.sqrt(d), size=(d, n_answers)),
+        }
+        self.gradients = {name: np.zeros_like(p) for name, p in self.parameters.items()}
+        for i, layer in enumerate(self.layers, start=1):
+            for name in layer.parameters:
+                self.parameters[f"layer {i} {name}"] = layer.parameters[name]
+                self.gradients[f"layer {i} {name}"] = layer.gradients[name]
+        self._saved = None
+
+    def forward(self, batch, gates=None):
+        """Return the scores of all symbols for every job, (B, n, J, V).
+
+        ``gates``, (L, h), multiplies the heads' outputs: 1 leaves a head, 0 removes it.
+        """
+        x = self.parameters["embedding"][batch.tokens]  # (B, n, d)
+        if batch.marked is not None:
+            x[np.arange(len(x)), batch.marked] += self.parameters["marker"]
+        for i, layer in enumerate(self.layers):
+            x = x + layer.forward(x, gates=None if gates is None else gates[i])
+        self._saved = batch, x
+        logits = x @ self.parameters["unembedding"]  # (B, n, J V)
+        return logits.reshape(*batch.tokens.shape, self.n_jobs, self.n_symbols)
+
+    def backward(self, d_logits):
+        """Fill all gradients from that of the scores, (B, n, J, V)."""
+        batch, x = self._saved
+        d = x.shape[-1]
+        d_logits = d_logits.reshape(-1, self.n_jobs * self.n_symbols)  # (B n, J V)
+        self.gradients["unembedding"][...] = x.reshape(-1, d).T @ d_logits
+        d_x = (d_logits @ self.parameters["unembedding"].T).reshape(x.shape)  # (B, n, d)
+        for layer in reversed(self.layers):
+            d_x = d_x + layer.backward(d_x)
+        self.gradients["marker"][...] = 0.0
+        if batch.marked is not None:
+            self.gradients["marker"] += d_x[np.arange(len(d_x)), batch.marked].sum(axis=0)
+        # One row of ones and zeros per symbol: the sum over its places as a matrix product.
+        places = (batch.tokens.ravel() == np.arange(self.n_symbols)[:, None]).astype(float)
+        self.gradients["embedding"][...] = places @ d_x.reshape(-1, d)
+
+    def loss(self, logits, batch):
+        """Return the mean cross-entropy, its gradient, and the accuracies, (J,)."""
+        loss, d_logits = cross_entropy(logits, batch.targets, batch.counted)
+        return loss, d_logits, accuracy(logits, batch.targets, batch.counted)
+
+    def evaluate(self, batch, gates=None):
+        """Return the loss and the accuracy in each job, (J,)."""
+        loss, _, shares = self.loss(self.forward(batch, gates), batch)
+        return loss, shares

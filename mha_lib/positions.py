@@ -1,0 +1,103 @@
+"""Rotary positions: queries and keys are turned by an angle that grows with their place.
+
+The score of a query and a key then depends on how far apart they are, and no parameter is needed.
+"""
+
+import numpy as np
+
+from mha_lib import _check
+
+LONGEST_WAVE = 10_000.0  # of the slowest pair: 2 pi times this many tokens for one turn
+
+
+def rotary_angles(n, d_k):
+    """Return by how much each pair of coordinates is turned at each place.
+
+    Parameters
+    ----------
+    n : int
+        Number of tokens.
+    d_k : int
+        Width of a head's queries and keys; even, since coordinates are turned in pairs.
+
+    Returns
+    -------
+    angles : float64 array, (n, d_k // 2)
+        In radians.  Row i is i times the frequencies 10000 ** (-2 j / d_k), j = 0, 1, ...
+
+    Raises
+    ------
+    ValueError
+        ``d_k`` is odd, or a size is too small.
+    TypeError
+        A size is not an integer.
+
+    References
+    ----------
+    Su et al. (2021), "RoFormer", arXiv:2104.09864.
+
+    Examples
+    --------
+    >>> rotary_angles(3, 2)
+    array([[0.],
+           [1.],
+           [2.]])
+    """
+    n = _check.integer("n", n, minimum=0)
+    d_k = _check.integer("d_k", d_k, minimum=2)
+    if d_k % 2:
+        raise ValueError(
+            f"d_k={d_k} is odd, but coordinates are turned in pairs: "
+            f"use d_k={d_k - 1} or {d_k + 1}, that is another d or n_heads"
+        )
+    frequencies = LONGEST_WAVE ** (-np.arange(0, d_k, 2) / d_k)  # (d_k // 2,)
+    return np.arange(n)[:, None] * frequencies  # (n, d_k // 2)
+
+
+def rotate(x, angles):
+    """Turn the coordinate pairs of each row by that row's angles.
+
+    Coordinate j is paired with coordinate j + d_k / 2.
+
+    Parameters
+    ----------
+    x : float array, (..., n, d_k)
+        Queries or keys, one per row.
+    angles : float array, (n, d_k // 2)
+        From `rotary_angles`.
+
+    Returns
+    -------
+    turned : float array, shape of ``x``
+        In the dtype of ``x``.  Lengths of rows do not change.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not fit; the message gives both.
+    TypeError
+        An array is not real.
+
+    Notes
+    -----
+    A turn is undone by the opposite turn, so that the backward pass is
+    ``rotate(d_turned, -angles)``.
+
+    Examples
+    --------
+    >>> rotate([[1.0, 0.0], [1.0, 0.0]], np.array([[0.0], [np.pi / 2]])).round(3)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    x = _check.real_array("x", x, axes=("n", "d_k"))
+    angles = _check.matrix("angles", angles, axes=("n", "d_k // 2"))
+    n, d_k = x.shape[-2:]
+    if angles.shape != (n, d_k // 2) or d_k % 2:
+        raise ValueError(
+            f"angles has shape {angles.shape}, but x has shape {x.shape}: "
+            f"make them with rotary_angles(n={n}, d_k={d_k + d_k % 2})"
+        )
+    cosine, sine = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
+    half = d_k // 2
+    first, second = x[..., :half], x[..., half:]  # (..., n, d_k // 2) each
+    return np.concatenate([first * cosine - second * sine, first * sine + second * cosine], axis=-1)

@@ -1,0 +1,250 @@
+"""Data for three small tasks, each with the score that needs no attention.
+
+Every batch is drawn from the generator that is passed in, so that a seed fixes it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mha_lib import _check
+
+
+@dataclass(frozen=True, eq=False)
+class VectorBatch:
+    """Sequences of vectors, and the vectors that are asked for.
+
+    Attributes
+    ----------
+    x : float64 array, (B, n, d)
+        One token per row.
+    targets : float64 array, (B, n, 2 * m)
+        What every token is to output.
+    marked : int array, (B,)
+        Index of each sequence's marked token.
+
+    Examples
+    --------
+    >>> MarkedAndMean().batch(np.random.default_rng(0), 3).targets.shape
+    (3, 16, 12)
+    """
+
+    x: np.ndarray
+    targets: np.ndarray
+    marked: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class TokenBatch:
+    """Sequences of symbols, and the symbols that are asked for.
+
+    Attributes
+    ----------
+    tokens : int array, (B, n)
+        Symbols, counted from 0.
+    targets : int array, (B, n, J)
+        The right answer at each place, for each of J jobs.
+    counted : bool array, (B, n, J)
+        Where there is a right answer.  Other places count neither in a loss nor in an accuracy.
+    marked : int array, (B,), or None
+        Index of each sequence's marked token, if the task marks one.
+    period : int array, (B,), or None
+        Length of each sequence's block, if the task repeats one.
+
+    Examples
+    --------
+    >>> ThreeJobs().batch(np.random.default_rng(0), 3).targets.shape
+    (3, 16, 3)
+    """
+
+    tokens: np.ndarray
+    targets: np.ndarray
+    counted: np.ndarray
+    marked: np.ndarray | None = None
+    period: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class MarkedAndMean:
+    """Every token must output the marked token's vector, and sqrt(n) times the mean of all.
+
+    Each token is a standard normal vector of ``width`` numbers, a column that is 1 at the marked
+    token, and a column that is 1 everywhere; the columns after that are 0.
+
+    Attributes
+    ----------
+    n : int, default 16
+        Tokens in a sequence, at least 2.
+    width : int, default 6
+        Numbers in a token's vector.
+    d : int, default 16
+        Columns of ``x``, at least ``width`` + 2 and 2 * ``width`` (the output).
+
+    Notes
+    -----
+    Chance: an answer of 0 has a mean squared error of 1 in each job.
+
+    Examples
+    --------
+    >>> batch = MarkedAndMean().batch(np.random.default_rng(0), 1)
+    >>> bool((batch.targets[0, 0, :6] == batch.x[0, batch.marked[0], :6]).all())
+    True
+    """
+
+    n: int = 16
+    width: int = 6
+    d: int = 16
+    jobs = ("fetch", "average")
+
+    def __post_init__(self):
+        _check.integer("n", self.n, minimum=2)
+        _check.integer("width", self.width, minimum=1)
+        _check.integer("d", self.d, minimum=1)
+        if self.d < max(self.width + 2, 2 * self.width):
+            raise ValueError(
+                f"d={self.d} is too small for width={self.width}: "
+                f"use d >= {max(self.width + 2, 2 * self.width)}"
+            )
+
+    def batch(self, rng, n_sequences):
+        """Return a `VectorBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
+        n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
+        x = np.zeros((n_sequences, self.n, self.d))  # (B, n, d)
+        vectors = rng.normal(size=(n_sequences, self.n, self.width))  # (B, n, m)
+        marked = rng.integers(self.n, size=n_sequences)  # (B,)
+        sequence = np.arange(n_sequences)
+        x[..., : self.width] = vectors
+        x[sequence, marked, self.width] = 1.0
+        x[..., self.width + 1] = 1.0
+        fetch = vectors[sequence, marked]  # (B, m)
+        average = np.sqrt(self.n) * vectors.mean(axis=1)  # (B, m)
+        target = np.concatenate([fetch, average], axis=-1)[:, None]  # (B, 1, 2 m)
+        return VectorBatch(x, np.repeat(target, self.n, axis=1), marked)
+
+
+@dataclass(frozen=True)
+class ThreeJobs:
+    """Every token must name the previous, the marked and the most common symbol.
+
+    Each sequence draws its symbols with probabilities of its own, so that some are common in it.
+
+    Attributes
+    ----------
+    n : int, default 16
+        Tokens in a sequence, at least 2.
+    n_symbols : int, default 8
+        Different symbols, at least 2.
+
+    Notes
+    -----
+    Chance: no symbol is preferred, so that any constant answer is right with probability
+    1 / ``n_symbols`` in each job.  The first token has no previous one, and a sequence with two
+    most common symbols has no right answer for the third job: these are not counted.
+
+    Examples
+    --------
+    >>> batch = ThreeJobs(n=5).batch(np.random.default_rng(0), 1)
+    >>> batch.tokens[0]
+    array([6, 5, 3, 5, 0])
+    >>> batch.targets[0, :, 0]  # the previous symbol
+    array([0, 6, 5, 3, 5])
+    """
+
+    n: int = 16
+    n_symbols: int = 8
+    jobs = ("previous", "marked", "most common")
+
+    def __post_init__(self):
+        _check.integer("n", self.n, minimum=2)
+        _check.integer("n_symbols", self.n_symbols, minimum=2)
+
+    @property
+    def chance(self):
+        """Accuracy of a constant answer, in every job."""
+        return 1 / self.n_symbols
+
+    def batch(self, rng, n_sequences):
+        """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
+        n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
+        # A small shape makes some probabilities much larger than others; none is exactly 0.
+        likely = rng.gamma(0.5, size=(n_sequences, self.n_symbols)) + 1e-6
+        ends = np.cumsum(likely, axis=1) / likely.sum(axis=1, keepdims=True)  # (B, V)
+        draws = rng.random((n_sequences, self.n, 1))
+        # The last end is 1 but for rounding, so it is left out: no draw may lie above all ends.
+        tokens = (draws > ends[:, None, :-1]).sum(axis=-1)  # (B, n)
+        marked = rng.integers(self.n, size=n_sequences)  # (B,)
+
+        counts = (tokens[..., None] == np.arange(self.n_symbols)).sum(axis=1)  # (B, V)
+        first, second = np.sort(counts, axis=1)[:, [-1, -2]].T  # (B,) each
+        targets = np.zeros((n_sequences, self.n, 3), int)  # (B, n, J)
+        targets[:, 1:, 0] = tokens[:, :-1]
+        targets[:, :, 1] = tokens[np.arange(n_sequences), marked, None]
+        targets[:, :, 2] = counts.argmax(axis=1)[:, None]
+        counted = np.ones(targets.shape, bool)
+        counted[:, 0, 0] = False
+        counted[:, :, 2] = (first > second)[:, None]
+        return TokenBatch(tokens, targets, counted, marked=marked)
+
+
+@dataclass(frozen=True)
+class RepeatedSequence:
+    """A random block of symbols is repeated; every token must name the next one.
+
+    Attributes
+    ----------
+    n : int, default 24
+        Tokens in a sequence.
+    n_symbols : int, default 16
+        Different symbols; a block holds each at most once.
+    shortest : int, default 6
+        Least length of a block; it is drawn for each sequence.
+    longest : int, default 12
+        Greatest length of a block.
+
+    Notes
+    -----
+    Chance: any constant answer is right with probability 1 / ``n_symbols``.  Inside the first
+    block the next symbol cannot be known, so that only the places after it are counted.
+
+    Examples
+    --------
+    >>> task = RepeatedSequence(n=6, n_symbols=4, shortest=3, longest=3)
+    >>> batch = task.batch(np.random.default_rng(0), 1)
+    >>> batch.tokens[0]
+    array([3, 2, 1, 3, 2, 1])
+    >>> batch.counted[0, :, 0].astype(int)
+    array([0, 0, 0, 1, 1, 1])
+    """
+
+    n: int = 24
+    n_symbols: int = 16
+    shortest: int = 6
+    longest: int = 12
+    jobs = ("next",)
+
+    def __post_init__(self):
+        for name in ("n", "n_symbols", "shortest", "longest"):
+            _check.integer(name, getattr(self, name), minimum=2)
+        if not self.shortest <= self.longest <= min(self.n_symbols, self.n - 1):
+            raise ValueError(
+                f"shortest={self.shortest} and longest={self.longest} do not fit "
+                f"n_symbols={self.n_symbols} and n={self.n}: use "
+                f"shortest <= longest <= {min(self.n_symbols, self.n - 1)}"
+            )
+
+    @property
+    def chance(self):
+        """Accuracy of a constant answer."""
+        return 1 / self.n_symbols
+
+    def batch(self, rng, n_sequences):
+        """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
+        n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
+        period = rng.integers(self.shortest, self.longest + 1, size=n_sequences)  # (B,)
+        order = rng.random((n_sequences, self.n_symbols)).argsort(axis=1)  # (B, V): a shuffle each
+        place = np.arange(self.n + 1) % period[:, None]  # (B, n + 1): place in the block
+        sequence = np.take_along_axis(order, place, axis=1)  # (B, n + 1)
+        counted = np.arange(self.n) >= period[:, None]  # (B, n)
+        return TokenBatch(
+            sequence[:, :-1], sequence[:, 1:, None], counted[..., None], period=period
+        )

@@ -1,0 +1,380 @@
+"""Losses, the Adam optimiser and a training loop that keeps a history."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mha_lib import _check
+
+
+def cross_entropy(logits, targets, counted):
+    """Return the mean cross-entropy and its gradient.
+
+    Parameters
+    ----------
+    logits : float array, (..., V)
+        Scores of V symbols.
+    targets : int array, (...)
+        Index of the right symbol, 0 to V - 1.
+    counted : bool array, (...)
+        Where there is a right answer; the mean is taken over these places.
+
+    Returns
+    -------
+    loss : float
+        In nats.  ln V is the loss of even guessing.
+    d_logits : float array, (..., V)
+        Gradient of the loss; 0 where nothing is counted.
+
+    Raises
+    ------
+    ValueError
+        Shapes disagree, a target is outside 0 to V - 1, or nothing is counted.
+    TypeError
+        ``logits`` is not real, ``targets`` not integer or ``counted`` not boolean.
+
+    Examples
+    --------
+    >>> loss, d_logits = cross_entropy([[0.0, 0.0]], [1], [True])
+    >>> round(loss, 3)
+    0.693
+    >>> d_logits
+    array([[ 0.5, -0.5]])
+    """
+    logits = _check.real_array("logits", logits, axes=("V",))
+    targets = _check.integer_array("targets", targets)
+    counted = _check.boolean_mask("counted", counted)
+    for name, array in (("targets", targets), ("counted", counted)):
+        _check.same_size(
+            f"{name} (its shape)", array.shape, "logits (all but the last axis)",
+            logits.shape[:-1], "give every row of logits one entry",
+        )  # fmt: skip
+    n_symbols = logits.shape[-1]
+    if targets.size and not 0 <= targets.min() <= targets.max() < n_symbols:
+        raise ValueError(
+            f"targets runs from {targets.min()} to {targets.max()}, but logits has V={n_symbols} "
+            f"symbols: use 0 to {n_symbols - 1}"
+        )
+    n_counted = np.count_nonzero(counted)
+    if n_counted == 0:
+        raise ValueError("counted is False everywhere: count at least one place")
+    z = logits - logits.max(axis=-1, keepdims=True)  # (..., V)
+    e = np.exp(z)
+    total = e.sum(axis=-1, keepdims=True)  # (..., 1)
+    right = np.expand_dims(targets, -1)  # (..., 1)
+    losses = np.log(total) - np.take_along_axis(z, right, axis=-1)  # (..., 1)
+    share = np.where(counted, 1 / n_counted, 0.0)[..., None]  # (..., 1)
+    d_logits = e / total
+    np.put_along_axis(d_logits, right, np.take_along_axis(d_logits, right, axis=-1) - 1, axis=-1)
+    d_logits *= share
+    return float((losses * share).sum()), d_logits
+
+
+def accuracy(logits, targets, counted):
+    """Return how often the largest logit is the right one, for each job.
+
+    Parameters
+    ----------
+    logits : float array, (B, n, J, V)
+        Scores of V symbols, for each of J jobs.
+    targets : int array, (B, n, J)
+        Index of the right symbol.
+    counted : bool array, (B, n, J)
+        Where there is a right answer.
+
+    Returns
+    -------
+    shares : float64 array, (J,)
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        Shapes disagree, or a job is counted nowhere.
+    TypeError
+        ``logits`` is not real, ``targets`` not integer or ``counted`` not boolean.
+
+    Examples
+    --------
+    >>> accuracy(np.array([[[[0.0, 1.0]], [[1.0, 0.0]]]]), [[[1], [1]]], [[[True], [True]]])
+    array([0.5])
+    """
+    logits = _check.real_array("logits", logits, axes=("B", "n", "J", "V"))
+    targets = _check.integer_array("targets", targets)
+    counted = _check.boolean_mask("counted", counted)
+    for name, array in (("targets", targets), ("counted", counted)):
+        _check.same_size(
+            f"{name} (its shape)", array.shape, "logits (all but the last axis)",
+            logits.shape[:-1], "give every row of logits one entry",
+        )  # fmt: skip
+    n_counted = counted.sum(axis=(0, 1))  # (J,)
+    if not n_counted.all():
+        raise ValueError(f"counted is False everywhere for job {n_counted.argmin()}: count a place")
+    right = (logits.argmax(axis=-1) == targets) & counted  # (B, n, J)
+    return right.sum(axis=(0, 1)) / n_counted
+
+
+def squared_error(outputs, targets, importance):
+    """Return the mean squared error, columns weighted by importance, and its gradient.
+
+    Parameters
+    ----------
+    outputs : float array, (..., c)
+        What came out.
+    targets : float array, (..., c)
+        What should have.
+    importance : float array, (c,)
+        Factor of each column's error.
+
+    Returns
+    -------
+    loss : float
+        Mean over all numbers of importance times squared difference.
+    d_outputs : float array, (..., c)
+        Its gradient.
+
+    Raises
+    ------
+    ValueError
+        Shapes disagree.
+    TypeError
+        An array is not real.
+
+    Examples
+    --------
+    >>> loss, d_outputs = squared_error([[1.0, 2.0]], [[0.0, 0.0]], [1.0, 0.5])
+    >>> loss, d_outputs
+    (1.5, array([[1., 1.]]))
+    """
+    outputs = _check.real_array("outputs", outputs, axes=("c",))
+    targets = _check.real_array("targets", targets, axes=("c",))
+    importance = _check.matrix("importance", importance, axes=("c",))
+    _check.same_shape("outputs", outputs, "targets", targets, "give every number its target")
+    _check.same_size(
+        "importance", importance.shape[0], "outputs axis c", outputs.shape[-1],
+        "give every column its importance",
+    )  # fmt: skip
+    difference = outputs - targets
+    weighted = importance * difference
+    return float((weighted * difference).mean()), 2 * weighted / difference.size
+
+
+class Adam:
+    """The Adam optimiser: every parameter moves by about the learning rate at each step.
+
+    Parameters
+    ----------
+    parameters : dict of str to float array
+        Changed in place by `step`.
+    decay : pair of float, default (0.9, 0.99)
+        How much of the running means of gradients and squared gradients a step keeps.
+    epsilon : float, default 1e-8
+        Keeps the division away from 0.
+
+    References
+    ----------
+    Kingma and Ba (2015), arXiv:1412.6980.
+
+    Examples
+    --------
+    >>> w = np.array([1.0])
+    >>> Adam({"w": w}).step({"w": np.array([5.0])}, learning_rate=0.1)
+    >>> w.round(6)
+    array([0.9])
+    """
+
+    def __init__(self, parameters, decay=(0.9, 0.99), epsilon=1e-8):
+        self.parameters, self.decay, self.epsilon = parameters, decay, epsilon
+        self._mean = {name: np.zeros_like(p) for name, p in parameters.items()}
+        self._square = {name: np.zeros_like(p) for name, p in parameters.items()}
+        self._n_steps = 0
+
+    def step(self, gradients, learning_rate):
+        """Move every parameter against its gradient, (same names and shapes)."""
+        self._n_steps += 1
+        keep_mean, keep_square = self.decay
+        # Both means start at 0; these factors undo what that takes from the first steps.
+        full_mean = 1 - keep_mean**self._n_steps
+        full_square = 1 - keep_square**self._n_steps
+        for name, parameter in self.parameters.items():
+            gradient, mean, square = gradients[name], self._mean[name], self._square[name]
+            mean += (1 - keep_mean) * (gradient - mean)
+            square += (1 - keep_square) * (gradient**2 - square)
+            parameter -= (
+                learning_rate * (mean / full_mean) / (np.sqrt(square / full_square) + self.epsilon)
+            )
+
+
+def clip_gradients(gradients, largest_norm):
+    """Shrink all gradients alike, in place, so that their joint length is at most a bound.
+
+    Parameters
+    ----------
+    gradients : dict of str to float array, any shapes (...)
+        Changed in place.
+    largest_norm : float
+        The bound, above 0.
+
+    Returns
+    -------
+    norm : float
+        The length before.
+
+    Raises
+    ------
+    ValueError
+        ``largest_norm`` is not above 0.
+
+    Examples
+    --------
+    >>> gradients = {"w": np.array([3.0, 4.0])}
+    >>> clip_gradients(gradients, 1.0)
+    5.0
+    >>> gradients["w"]
+    array([0.6, 0.8])
+    """
+    if not largest_norm > 0:
+        raise ValueError(f"largest_norm={largest_norm}, but must be above 0: use 1.0")
+    norm = float(np.sqrt(sum(np.vdot(g, g) for g in gradients.values())))
+    if norm > largest_norm:
+        for gradient in gradients.values():
+            gradient *= largest_norm / norm
+    return norm
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: length, batch size and learning rate.
+
+    Attributes
+    ----------
+    n_steps : int
+        Number of steps.
+    learning_rate : float
+        Its largest value.
+    n_sequences : int, default 32
+        Sequences in a batch, drawn anew for each step.
+    n_warm_up : int, default 20
+        Steps over which the rate rises from 0.
+    last_rate : float, default 0.02
+        Share of the rate that is left at the end.
+    largest_norm : float, default 1.0
+        Bound on the length of the gradient, see `clip_gradients`.
+
+    Examples
+    --------
+    >>> round(Recipe(n_steps=100, learning_rate=0.01).rate(10), 4)  # half of the way up
+    0.0049
+    """
+
+    n_steps: int
+    learning_rate: float
+    n_sequences: int = 32
+    n_warm_up: int = 20
+    last_rate: float = 0.02
+    largest_norm: float = 1.0
+
+    def __post_init__(self):
+        for name in ("n_steps", "n_sequences", "n_warm_up"):
+            _check.integer(name, getattr(self, name), minimum=1)
+        if not 0 < self.learning_rate < np.inf:
+            raise ValueError(f"learning_rate={self.learning_rate}, but must be above 0: use 0.01")
+        _check.fraction("last_rate", self.last_rate)
+
+    def rate(self, step):
+        """Return the learning rate of a step, counted from 1: a rise, then half a cosine."""
+        warm = min(1.0, step / self.n_warm_up)
+        cosine = (1 + np.cos(np.pi * step / self.n_steps)) / 2
+        return float(self.learning_rate * warm * (self.last_rate + (1 - self.last_rate) * cosine))
+
+
+@dataclass
+class History:
+    """What happened during training.
+
+    Attributes
+    ----------
+    losses : list of float, one per step
+        Loss of each step's batch, before the step.  Batches are new, so that it is no loss of
+        memorised data.
+    measures : list of float64 array, one per step
+        What the model measures beside the loss, one number per job.
+    snapshots : dict of int to object
+        What ``watch`` returned, by the number of steps done.
+
+    Examples
+    --------
+    >>> History().losses
+    []
+    """
+
+    losses: list = field(default_factory=list)
+    measures: list = field(default_factory=list)
+    snapshots: dict = field(default_factory=dict)
+
+
+def fit(model, task, recipe, seed, *, watch=None, watch_at=(), progress=None):
+    """Train a model on new batches of a task, and return the history.
+
+    Parameters
+    ----------
+    model : object
+        With ``parameters`` and ``gradients`` (dicts of arrays), ``forward(batch)``,
+        ``loss(outputs, batch)`` returning loss, gradient and measures, and
+        ``backward(d_outputs)``.  See `mha_lib.models`.
+    task : object
+        With ``batch(rng, n_sequences)``.  See `mha_lib.tasks`.
+    recipe : Recipe
+        How long and how fast.
+    seed : int
+        Seed of the batches.
+    watch : callable, optional
+        Called with the model; what it returns is kept as a snapshot.
+    watch_at : iterable of int, optional
+        Numbers of steps done at which to call ``watch``; 0 = before training.
+    progress : callable, optional
+        Wraps the steps, as ``tqdm.auto.tqdm`` does.  None = no progress bar.
+
+    Returns
+    -------
+    history : History
+        Losses, measures and snapshots.
+
+    Raises
+    ------
+    ValueError
+        The loss or a gradient is no longer finite; the parameters stay as they were before
+        that step.
+    TypeError
+        ``seed`` is not an integer.
+
+    Examples
+    --------
+    >>> from mha_lib.models import TokenModel
+    >>> from mha_lib.tasks import ThreeJobs
+    >>> model = TokenModel(ThreeJobs(), d=8, n_heads=2, seed=0)
+    >>> history = fit(model, ThreeJobs(), Recipe(n_steps=3, learning_rate=0.01), seed=0)
+    >>> len(history.losses)
+    3
+    """
+    rng = np.random.default_rng([_check.integer("seed", seed, minimum=0), 1])
+    adam, history, watch_at = Adam(model.parameters), History(), set(watch_at)
+    if watch is not None and 0 in watch_at:
+        history.snapshots[0] = watch(model)
+    steps = range(1, recipe.n_steps + 1)
+    for step in steps if progress is None else progress(steps):
+        batch = task.batch(rng, recipe.n_sequences)
+        loss, d_outputs, measures = model.loss(model.forward(batch), batch)
+        model.backward(d_outputs)
+        norm = clip_gradients(model.gradients, recipe.largest_norm)
+        if not np.isfinite(loss + norm):
+            raise ValueError(
+                f"training diverged at step {step}: the loss is {loss} and the gradient has "
+                f"length {norm}; use a learning_rate below {recipe.learning_rate}"
+            )
+        adam.step(model.gradients, recipe.rate(step))
+        history.losses.append(loss)
+        history.measures.append(measures)
+        if watch is not None and step in watch_at:
+            history.snapshots[step] = watch(model)
+    return history
