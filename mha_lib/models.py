@@ -144,7 +144,7 @@ class TokenModel:
         for i, layer in enumerate(self.layers):
             x = x + layer.forward(x, gates=None if gates is None else gates[i])
         self._saved = batch, x
-        logits = x @ self.parameters["unembedding"]  # (B, n, J V)
+        logits = x.reshape(-1, x.shape[-1]) @ self.parameters["unembedding"]  # (B n, J V)
         return logits.reshape(*batch.tokens.shape, self.n_jobs, self.n_symbols)
 
     def backward(self, d_logits):
