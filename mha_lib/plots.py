@@ -124,6 +124,31 @@ def plot_frontier(errors, best_errors, ax):
     return ax
 
 
+def plot_trained_frontier(best_errors, trained, ax):
+    """Draw the errors that trained layers reach, beside the best that any row can reach.
+
+    Parameters
+    ----------
+    best_errors : pair of float arrays, each (s,)
+        Fetching and averaging error of the best rows, ordered along the frontier.
+    trained : dict of str to float array, each (r, 2)
+        Errors of r layers, by what to call them.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    ax.plot(*best_errors, color=HEAD_COLOURS[0], linewidth=3, label="best possible rows")
+    for i, (name, errors) in enumerate(trained.items()):
+        ax.plot(*np.transpose(errors), marker="os"[i % 2], markersize=8, linestyle="", label=name,
+                color=CURVE_COLOURS[i % 4], clip_on=False)  # fmt: skip
+    ax.set(xlabel="error of fetching", ylabel="error of averaging", xlim=(0, 1.02), ylim=(0, 1.02))
+    ax.set_aspect("equal")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    return ax
+
+
 def plot_attention_map(weights, tokens, ax, title=""):
     """Draw one head's attention weights: a row per query, a column per key.
 
