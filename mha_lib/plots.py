@@ -365,7 +365,7 @@ def plot_pruning(curves, floor, ax):
             kept, rows.min(axis=0), rows.max(axis=0), color=CURVE_COLOURS[i % 4], alpha=0.12
         )
     ax.axhline(floor, color=HEAD_COLOURS[7], linewidth=1)
-    ax.text(kept[0], floor, "no attention", va="bottom", ha="right", fontsize=FONT_SIZE - 2)
+    ax.text(kept[0], floor, "no attention", va="bottom", fontsize=FONT_SIZE - 2)
     ax.set(xlabel="heads kept", ylabel="accuracy", ylim=(0, 1.03), xlim=(kept[0] + 0.2, -0.2))
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
     return ax
