@@ -169,9 +169,11 @@ def _checked(q, k, v):
 
 def _summed_to(shape, gradient):
     """Sum a gradient over the axes along which its array was broadcast to many copies."""
+    if gradient.shape == shape:
+        return gradient
     extra = gradient.ndim - len(shape)
     gradient = gradient.sum(axis=tuple(range(extra)))
-    repeated = tuple(i for i, size in enumerate(shape) if size == 1 < gradient.shape[i])
+    repeated = tuple(i for i, size in enumerate(shape) if size == 1 != gradient.shape[i])
     return gradient.sum(axis=repeated, keepdims=True)
 
 
