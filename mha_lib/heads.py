@@ -462,10 +462,10 @@ def pruning_curve(evaluate, order, shape):
             f"order has shape {order.shape} and does not name each of the {gates.size} heads of "
             f"{gates.shape[0]} layers once: make it with greedy_order, order_by or random_order"
         )
-    results = [np.mean(evaluate(gates)[1])]
+    results = [np.mean(evaluate(gates.copy())[1])]
     for layer, head in order:
         gates[layer, head] = 0.0
-        results.append(np.mean(evaluate(gates)[1]))
+        results.append(np.mean(evaluate(gates.copy())[1]))
     return np.array(results)
 
 
