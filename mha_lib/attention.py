@@ -174,7 +174,7 @@ def _summed_to(shape, gradient):
         return gradient
     extra = gradient.ndim - len(shape)
     gradient = gradient.sum(axis=tuple(range(extra)))
-    repeated = tuple(i for i, size in enumerate(shape) if size == 1 < gradient.shape[i])
+    repeated = tuple(i for i, size in enumerate(shape) if size == 1 != gradient.shape[i])
     return gradient.sum(axis=repeated, keepdims=True)
 
 
