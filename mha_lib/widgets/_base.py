@@ -107,7 +107,7 @@ class FrameWidget(anywidget.AnyWidget):
 
     def current(self, names=None):
         """Return the settings as they are now, or those of them that are named."""
-        return {name: getattr(self, name) for name in names or self.settings}
+        return {name: getattr(self, name) for name in (self.settings if names is None else names)}
 
     def current_problem(self):
         """Return why the present settings are impossible, or an empty string."""
