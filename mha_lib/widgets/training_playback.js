@@ -194,8 +194,8 @@ function render(context) {
       el("caption", {}, `Scores at ${spoken(model.get("step"))}, mean over ${run.n_sequences} sequences`),
       el("thead", {}, el("tr", {}, ...["head", ...run.scores, "role"].map(head))),
       el("tbody", {}, ...cards.map((_, i) => row(chip(i, headName(i)),
-        [...run.scores.map((_, s) => number(i, s)), drawn.named(i) || "–"])),
-      row("chance", [...run.chance.map((value) => value.toFixed(2)), "–"]))));
+        [...run.scores.map((_, s) => number(i, s)), drawn.named(i) || "none"])),
+      row("chance", [...run.chance.map((value) => value.toFixed(2)), ""]))));
   }
 
   const view = show(context, {

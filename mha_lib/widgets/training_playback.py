@@ -34,14 +34,11 @@ class TrainingPlayback(FrameWidget):
         The run has fewer than 2 snapshots or no tokens, there is no snapshot at ``step``, or no
         such head.
 
-    See Also
-    --------
-    mha_lib.experiments.head_scores : the scores, with their chance level beside them.
-
     Notes
     -----
     The traits ``step`` and ``head`` can be read, set, observed and linked.  Maps belong to the
-    first sequence of ``run.reporting``; scores, loss and accuracies to all of it.
+    first sequence of ``run.reporting``; scores, loss and accuracies to all of it.  The scores are
+    those of `mha_lib.experiments.head_scores`, beside those of `mha_lib.experiments.chance_scores`.
 
     Examples
     --------

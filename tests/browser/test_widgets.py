@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 
 from mha_lib import attention_cost, multi_head_attention, softmax, split_heads
+from mha_lib.experiments import chance_scores
 from mha_lib.frontier import job_errors
-from mha_lib.widgets import Budget, HeadSplitter, OneDistribution
+from mha_lib.palette import WEIGHT_COLOURS
+from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, TrainingPlayback
+from mha_lib.widgets.training_playback import named
 from tests.browser.conftest import SITE
 from tests.browser.moves import WAYS, positions, slider
+from tests.browser.test_pages import AXE, RUN_AXE
 
-SPLITTER, ONE, BUDGET = "Head splitter", "One distribution", "Budget"
+SPLITTER, ONE, BUDGET, PLAYBACK = "Head splitter", "One distribution", "Budget", "Training playback"
 
 
 @pytest.fixture
@@ -220,6 +224,214 @@ def test_budget_shows_what_the_library_computes(widget_on_site, way):
     for label in ("tokens n", "width d", "heads h", "key/value heads"):
         for _ in WAYS[way](slider(widget, label)):
             expect_budget(widget)
+
+
+# Training playback, on a bare page ---------------------------------------------------------------
+
+
+@pytest.fixture(params=["three jobs", "induction"])
+def run(request, tiny_runs):
+    """Return a model of one layer, then one of two."""
+    return tiny_runs[request.param]
+
+
+def step_of(widget):
+    return int(value_of(widget, "training step").split()[1])
+
+
+def numbers_in(locator):
+    """Return the first number in each of the texts."""
+    return [float(re.search(r"[\d.]+", text)[0]) for text in locator.all_inner_texts()]
+
+
+def pixels(canvas):
+    """Return the colours of a map, (rows, columns, 4)."""
+    size, data = canvas.evaluate(
+        "(canvas) => { const { height, width } = canvas;"
+        "const image = canvas.getContext('2d').getImageData(0, 0, width, height);"
+        "return [[height, width], [...image.data]]; }"
+    )
+    return np.array(data).reshape(*size, 4)
+
+
+def expect_map(canvas, weights, causal):
+    """Compare the colours of a map with weights, (n, n); what lies ahead is left blank."""
+    anchors = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in WEIGHT_COLOURS])
+    at = np.linspace(0, 1, len(anchors))
+    expected = np.stack([np.interp(weights, at, anchors[:, i]) for i in range(3)], axis=-1)
+    drawn = pixels(canvas)
+    seen = np.tri(len(weights), dtype=bool) if causal else np.ones_like(weights, bool)
+    np.testing.assert_allclose(drawn[seen, :3], expected[seen], atol=3)
+    np.testing.assert_array_equal(drawn[..., 3], 255 * seen)
+
+
+def expect_playback(widget, run, head=0):
+    """Compare everything that the playback shows with the snapshot of its step."""
+    step = step_of(widget)
+    snapshot = run.history.snapshots[step]
+    n_steps, names = len(run.history.losses), named(snapshot.scores)  # (L, h)
+    assert value_of(widget, "training step") == f"step {step} of {n_steps}"
+    said = widget.get_by_role("status").inner_text()
+    loss = f"{snapshot.loss:.3f}"
+    assert f"Loss {loss}, " in said
+    assert widget.locator(".mha-progress figcaption .mha-value").inner_text() == loss
+    for line in (".mha-cursor", ".mha-dot"):
+        x = float(widget.locator(line).get_attribute("x1"))
+        assert x == pytest.approx(100 * step / n_steps)
+    jobs = widget.locator(".mha-jobs .mha-value")
+    np.testing.assert_allclose(numbers_in(jobs), snapshot.measures, atol=0.00501)
+    for role in {*names.flat} - {""}:
+        assert role.lower() in said.lower()
+
+    scores = np.stack([*snapshot.scores.values()])  # (R, L, h)
+    chance = [*chance_scores(run.model, run.reporting).values()]
+    cards = widget.locator(".mha-card")
+    assert cards.count() == names.size
+    for i, (layer, h) in enumerate(np.ndindex(names.shape)):
+        card, name = cards.nth(i), names[layer, h]
+        assert card.locator(".mha-chip").inner_text() == f"head {h + 1}"
+        assert card.locator(".mha-role").inner_text() == name
+        spoken = f"layer {layer + 1} head {h + 1}" if len(names) > 1 else f"head {h + 1}"
+        radio = card.get_by_role("radio")
+        assert radio.get_attribute("aria-label") == (f"{spoken}, {name}" if name else spoken)
+        assert radio.is_checked() == (i == head)
+        shown = numbers_in(card.locator(".mha-scores .mha-value"))
+        np.testing.assert_allclose(shown, scores[:, layer, h], atol=0.00501)
+        brackets = numbers_in(card.locator(".mha-scores .mha-chance"))
+        np.testing.assert_allclose(brackets, chance, atol=0.00501)
+        assert card.locator(".mha-scores b").count() == (name != "")
+        causal = run.model.layers[0].causal
+        expect_map(card.locator("canvas"), snapshot.weights[layer, h], causal)
+        if i == head:
+            expect_map(widget.locator(".mha-large canvas"), snapshot.weights[layer, h], causal)
+            chosen = widget.locator(".mha-chosen")
+            title = f"{spoken} {name or 'no clear role'}"
+            assert chosen.locator("figcaption").inner_text() == title
+            shown = numbers_in(chosen.locator(".mha-meter > .mha-value"))
+            np.testing.assert_allclose(shown, scores[:, layer, h], atol=0.00501)
+
+
+def expect_score_table(widget, run):
+    """Compare the table with all scores at the present step; its last row is chance."""
+    snapshot = run.history.snapshots[step_of(widget)]
+    cells = widget.locator(".mha-table tbody tr").all()
+    rows = [row.locator("td").all_inner_texts() for row in cells]
+    shown = [[float(number) for number in row[:-1]] for row in rows]
+    scores = np.stack([*snapshot.scores.values()], axis=-1).reshape(-1, len(snapshot.scores))
+    chance = [*chance_scores(run.model, run.reporting).values()]
+    np.testing.assert_allclose(shown, [*scores, chance], atol=0.00501)
+    assert [row[-1] for row in rows[:-1]] == [n or "none" for n in named(snapshot.scores).flat]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_playback_shows_every_snapshot(open_static, run, way):
+    widget = open_static(TrainingPlayback(run)).page.get_by_role("region", name=PLAYBACK)
+    widget.locator("summary").click()
+    widget.locator(".mha-table tbody tr").first.wait_for()
+    steps = sorted(run.history.snapshots)
+    for position in WAYS[way](slider(widget, "training step")):
+        assert step_of(widget) == steps[position]
+        expect_playback(widget, run)
+        expect_score_table(widget, run)
+
+
+def test_playback_names_the_example(open_static, run):
+    page = open_static(TrainingPlayback(run)).page
+    letters = ["ABCDEFGHIJKLMNOP"[i] for i in run.reporting.tokens[0]]
+    for side in (".mha-across", ".mha-down"):
+        assert page.locator(f"{side} span").all_inner_texts() == letters
+        stars = page.locator(f"{side} span").evaluate_all(
+            "(all) => all.map((one) => getComputedStyle(one, '::before').content)"
+        )
+        marked = [i for i, star in enumerate(stars) if star == '"★"']
+        assert marked == ([] if run.reporting.marked is None else [run.reporting.marked[0]])
+
+
+def test_playback_chooses_a_head(open_static, run):
+    widget = TrainingPlayback(run, step=max(run.history.snapshots), head=1)
+    page = open_static(widget).page
+    expect_playback(page, run, head=1)
+    radios = page.get_by_role("radio")
+    radios.nth(1).press("ArrowRight")
+    expect_playback(page, run, head=2)
+    radios.nth(2).press("ArrowUp")
+    expect_playback(page, run, head=1)
+    radios.nth(3).click()
+    expect_playback(page, run, head=3)
+    slider(page, "training step").press("Home")
+    expect_playback(page, run, head=3)
+
+
+def wait_for_step(page, step):
+    page.wait_for_function(
+        "(text) => document.querySelector('input[type=range]').ariaValueText.startsWith(text)",
+        arg=f"step {step} ",
+    )
+
+
+def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_runs):
+    run = tiny_runs["three jobs"]
+    page = open_static(TrainingPlayback(run)).page
+    status = page.get_by_role("status")
+    page.get_by_role("button", name="Play").press("Enter")
+    for step in (10, 20):
+        wait_for_step(page, step)
+        assert status.get_attribute("aria-live") == "off"
+        assert page.get_by_role("button", name="Pause").is_visible()
+        expect_playback(page, run)
+    wait_for_step(page, 30)
+    page.get_by_role("button", name="Play again").wait_for()
+    assert status.get_attribute("aria-live") == "polite"
+    assert status.inner_text().startswith("The end of training. Step 20 → 30. Loss ")
+    expect_playback(page, run)
+    page.get_by_role("button", name="Play again").click()
+    wait_for_step(page, 0)
+    wait_for_step(page, 10)
+
+
+@pytest.mark.parametrize("way", ["Escape", "button", "slider"])
+def test_playback_pauses(open_static, tiny_runs, way):
+    run = tiny_runs["induction"]
+    page = open_static(TrainingPlayback(run)).page
+    page.get_by_role("button", name="Play").click()
+    wait_for_step(page, 11)
+    if way == "Escape":
+        page.keyboard.press("Escape")
+    elif way == "button":
+        page.get_by_role("button", name="Pause").click()
+    else:
+        slider(page, "training step").press("Home")
+    page.get_by_role("button", name="Play").wait_for()
+    status = page.get_by_role("status")
+    assert status.get_attribute("aria-live") == "polite"
+    if way != "slider":
+        assert status.inner_text().startswith("Paused. ")
+    page.wait_for_timeout(700)
+    assert step_of(page) == (0 if way == "slider" else 11)
+
+
+def test_playback_moves_nothing_by_itself_for_those_who_asked_for_less_motion(
+    open_static, tiny_runs
+):
+    run = tiny_runs["induction"]
+    page = open_static(TrainingPlayback(run), reduced_motion="reduce").page
+    button = page.get_by_role("button")
+    for name, step in (("Next snapshot", 11), ("Next snapshot", 22), ("Next snapshot", 33)):
+        assert button.inner_text() == name
+        button.click()
+        assert step_of(page) == step
+        expect_playback(page, run)
+    assert button.inner_text() == "Back to the start"
+    button.click()
+    page.wait_for_timeout(700)
+    assert step_of(page) == 0
+    page.emulate_media(reduced_motion="no-preference")
+    page.get_by_role("button", name="Play").click()
+    wait_for_step(page, 11)
+    page.emulate_media(reduced_motion="reduce")
+    page.wait_for_timeout(700)
+    assert step_of(page) == 11
+    assert button.inner_text() == "Next snapshot"
 
 
 # Manners, on a bare page -------------------------------------------------------------------------
