@@ -23,7 +23,7 @@ from mha_lib.experiments import (
 from mha_lib.frontier import job_errors
 from mha_lib.palette import ink
 from mha_lib.train import History
-from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, TrainingPlayback
+from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
 from mha_lib.widgets.one_distribution import combined_errors
 from mha_lib.widgets.training_playback import named, smoothed, symbol
 
@@ -256,6 +256,38 @@ def page_data(*widgets):
     return re.search(r'id="widget-data">(.*)</script>', body, re.DOTALL)[1]
 
 
+def middle(curves):
+    """Return the middle, least and largest of an odd number of curves, point by point."""
+    ordered = np.sort(curves, axis=0)
+    return ordered[[len(curves) // 2, 0, -1]]
+
+
+@pytest.mark.parametrize("name", ["three jobs", "induction"])
+def test_pruning_holds_every_number_of_heads(tiny_studies, name):
+    seeds = np.atleast_1d(tiny_studies[name])
+    widget = Pruning(tiny_studies, study=name)
+    keys = ("greedy", "ablation", "gradient", "path")
+    orders = [middle([seed.curves[key] for seed in seeds]) for key in keys]
+    random = middle([seed.random.mean(axis=0) for seed in seeds])
+    random[1:] = middle(np.concatenate([seed.random for seed in seeds]))[1:]
+    floor = np.repeat(orders[0][:, -1:], 5, axis=1)
+    expected = np.array([*orders, random, floor])[..., ::-1]  # (orders, 3, heads kept)
+    for kept in range(5):
+        got = np.frombuffer(frame(widget, name, kept), "<f4").reshape(6, 3)
+        np.testing.assert_allclose(got, expected[..., kept], rtol=1e-6)
+        widget.kept = kept
+        np.testing.assert_allclose([*widget.results().values()], expected[..., kept])
+    fixed = widget._studies[name]
+    np.testing.assert_allclose([*fixed["curves"].values()], expected, atol=5e-5)
+    assert fixed["greedy"] == seeds[0].greedy.tolist()
+    assert (fixed["n_seeds"], fixed["n_random"]) == (len(seeds), 3)
+    assert fixed["n_layers"] == (2 if name == "induction" else 1)
+
+
+def test_pruning_starts_with_all_heads_of_the_first_model(tiny_studies):
+    assert repr(Pruning(tiny_studies)) == "Pruning(study='three jobs', kept=4)"
+
+
 # Impossible and wrong settings -------------------------------------------------------------------
 
 
@@ -321,6 +353,37 @@ def test_playback_refuses_what_it_cannot_show(tiny_runs):
     assert len(TrainingPlayback(only(2))._index) == 2
 
 
+def test_pruning_refuses_what_it_cannot_show(tiny_studies):
+    study = tiny_studies["induction"]
+    smaller = replace(study, greedy=study.greedy[:3])
+    for make, error, message in (
+        (lambda: Pruning(study), TypeError, "studies must be a dict of studies by name, not Pru"),
+        (lambda: Pruning({}), ValueError, "studies is empty"),
+        (lambda: Pruning({"a": []}), ValueError, "studies['a'] is empty: pass at least one"),
+        (lambda: Pruning({"a": [study, 5]}), TypeError, "studies['a'] holds a int: pass what"),
+        (lambda: Pruning({"a": 5}), TypeError, "studies['a'] holds a int: pass what"),
+        (lambda: Pruning({"a": [study, smaller]}), ValueError, "studies['a'] have 3 and 4 heads"),
+        (lambda: Pruning({"a": study}, study="b"), ValueError, "study='b' is not there: use 'a'"),
+        (lambda: Pruning({"a": study}, kept=5), ValueError, "no model has more than 4 heads: use"),
+        (lambda: Pruning({"a": study}, kept=-1), ValueError, "kept=-1 is too small"),
+        (lambda: Pruning({"a": study}, kept=1.0), TypeError, "kept must be an integer"),
+    ):
+        with pytest.raises(error, match=re.escape(message)):
+            make()
+
+
+def test_pruning_says_when_a_model_has_fewer_heads(tiny_studies):
+    study = tiny_studies["induction"]
+    curves = {name: curve[:3] for name, curve in study.curves.items()}
+    small = replace(study, curves=curves, random=study.random[:, :3], greedy=study.greedy[:2])
+    widget = Pruning({"large": study, "small": small}, kept=3)
+    widget.study = "small"
+    problem = "kept=3, but “small” has 2 heads: use kept <= 2"
+    assert widget._live_problem == widget._problems["small,3"] == problem
+    widget.kept = 2
+    assert widget._live == frame(widget, "small", 2)
+
+
 def test_a_refused_value_changes_nothing():
     widget = HeadSplitter()
     with pytest.raises(TypeError, match="n_heads"):
@@ -341,18 +404,19 @@ def test_own_width_is_the_only_one_offered():
 
 # How to make each, a setting, and two values of it.
 ALL = {
-    "HeadSplitter": (lambda runs: HeadSplitter(), "n_heads", (1, 2)),
-    "OneDistribution": (lambda runs: OneDistribution(), "n_heads", (4, 2)),
-    "Budget": (lambda runs: Budget(), "n_heads", (1, 2)),
-    "TrainingPlayback": (lambda runs: TrainingPlayback(runs["induction"]), "step", (33, 11)),
+    "HeadSplitter": (lambda *_: HeadSplitter(), "n_heads", (1, 2)),
+    "OneDistribution": (lambda *_: OneDistribution(), "n_heads", (4, 2)),
+    "Budget": (lambda *_: Budget(), "n_heads", (1, 2)),
+    "TrainingPlayback": (lambda runs, _: TrainingPlayback(runs["induction"]), "step", (33, 11)),
+    "Pruning": (lambda _, studies: Pruning(studies), "kept", (0, 2)),
 }
 
 
 @pytest.fixture(params=ALL)
-def case(request, tiny_runs):
+def case(request, tiny_runs, tiny_studies):
     """Return a function that makes a widget, the name of a setting, and two values of it."""
     make, setting, values = ALL[request.param]
-    return lambda: make(tiny_runs), setting, values
+    return lambda: make(tiny_runs, tiny_studies), setting, values
 
 
 def test_repr_says_the_settings_and_no_address(case):

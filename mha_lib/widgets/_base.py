@@ -164,7 +164,13 @@ def combinations(choices, names):
 
 def key_of(values):
     """Return the name of a frame: its settings, as JavaScript would write them."""
-    return ",".join(json.dumps(int(v) if v is not None and v == int(v) else v) for v in values)
+
+    def written(value):
+        if isinstance(value, str):
+            return value
+        return json.dumps(int(value) if value is not None and value == int(value) else value)
+
+    return ",".join(map(written, values))
 
 
 def packed(arrays):

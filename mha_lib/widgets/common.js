@@ -93,6 +93,17 @@ function radio(model, name, group, value, label) {
   return { input, follow() { input.checked = model.get(name) === value; } };
 }
 
+// Radio buttons over a list of values, tied to one setting of the model.
+function choice(model, name, label) {
+  const group = unique(name), values = model.get("_choices")[name];
+  const radios = values.map((value) => radio(model, name, group, value, value));
+  return {
+    row: el("fieldset", { class: "mha-choice", hidden: values.length === 1 }, el("legend", {}, label),
+      ...radios.map(({ input }, i) => el("span", { class: "mha-option" }, values[i], input))),
+    follow() { radios.forEach((one) => one.follow()); },
+  };
+}
+
 // Call `act` when a pointer moves over a node or clicks it, and not when the page scrolls below a
 // pointer at rest, as it does under the keyboard.
 function onPoint(node, act) {
@@ -159,7 +170,7 @@ function show({ model, el: root, signal },
     result.style.visibility = frame.reader ? "" : "hidden";
     section.dataset.source = frame.source ?? "";
     problem.textContent = frame.problem ? `Impossible: ${frame.problem}.` : "";
-    const said = frame.problem ? "There is no such layer; see below."
+    const said = frame.problem ? "This setting is impossible; see below."
       : frame.reader ? draw(frame.reader, now) : "Python is computing this setting.";
     const changed = before && settings.find((key) => before[key] !== now[key]);
     const text = [news, changed && words[changed](before[changed], now[changed]), said];

@@ -14,13 +14,14 @@ from mha_lib import attention_cost, multi_head_attention, softmax, split_heads
 from mha_lib.experiments import chance_scores
 from mha_lib.frontier import job_errors
 from mha_lib.palette import WEIGHT_COLOURS
-from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, TrainingPlayback
+from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
 from mha_lib.widgets.training_playback import named
 from tests.browser.conftest import SITE
 from tests.browser.moves import WAYS, positions, slider
 from tests.browser.test_pages import AXE, RUN_AXE
 
-SPLITTER, ONE, BUDGET, PLAYBACK = "Head splitter", "One distribution", "Budget", "Training playback"
+SPLITTER, ONE, BUDGET = "Head splitter", "One distribution", "Budget"
+PLAYBACK, PRUNING = "Training playback", "Pruning"
 
 
 @pytest.fixture
@@ -434,15 +435,127 @@ def test_playback_moves_nothing_by_itself_for_those_who_asked_for_less_motion(
     assert button.inner_text() == "Next snapshot"
 
 
+# Pruning, on a bare page -------------------------------------------------------------------------
+
+
+def kept_of(widget):
+    return int(value_of(widget, "heads kept").split()[0])
+
+
+def expect_pruning(widget, studies, name):
+    """Compare everything that the widget shows with the studies of the chosen model."""
+    seeds, kept = np.atleast_1d(studies[name]), kept_of(widget)
+    total = len(seeds[0].greedy)
+    assert value_of(widget, "heads kept") == f"{kept} of {total}"
+    keys = ("greedy", "ablation", "gradient", "path")
+    per_seed = [[seed.curves[key][total - kept] for seed in seeds] for key in keys]
+    orders = np.concatenate([seed.random[:, total - kept] for seed in seeds])
+    means = [seed.random[:, total - kept].mean() for seed in seeds]
+    floors = [seed.curves["greedy"][total] for seed in seeds]
+    rows = [(np.median(each), min(each), max(each)) for each in per_seed]
+    rows += [(np.median(means), min(orders), max(orders))]
+    rows += [(np.median(floors), min(floors), max(floors))]
+    shown = widget.locator("tbody tr").all()
+    for i, (row, expected) in enumerate(zip(shown, rows, strict=True)):
+        cells = row.locator("td").all_inner_texts()
+        if len(seeds) == 1 and i != 4:  # only random orders have a range
+            assert cells[1:] == ["", ""]
+            cells, expected = cells[:1], expected[:1]
+        np.testing.assert_allclose([float(cell) for cell in cells], expected, atol=0.000501)
+    said = widget.get_by_role("status").inner_text()
+    found = re.search(
+        r"(\d) of (\d) heads kept: greedy (.*), random (.*), without .* (.*)\.$", said
+    )
+    expected = [kept, total, rows[0][0], rows[4][0], rows[5][0]]
+    np.testing.assert_allclose([float(n) for n in found.groups()], expected, atol=0.000501)
+    assert float(widget.locator(".mha-cursor").get_attribute("x1")) == 100 * kept / total
+
+    curves = [np.median([seed.curves[key] for seed in seeds], axis=0) for key in keys]
+    curves += [np.median([seed.random.mean(axis=0) for seed in seeds], axis=0)]
+    for i, curve in enumerate([*curves, np.full(total + 1, np.median(floors))]):
+        points = widget.locator(f"figure polyline.mha-series-{i}").get_attribute("points")
+        drawn = np.array([point.split(",") for point in points.split()], float)
+        np.testing.assert_allclose(drawn[:, 0], np.linspace(0, 100, total + 1))
+        np.testing.assert_allclose(1 - drawn[:, 1] / 100, curve[::-1], atol=1e-4)
+
+    layers = 1 + seeds[0].greedy[:, 0].max()
+    heads = [
+        (f"layer {layer + 1} " if layers > 1 else "") + f"head {head + 1}"
+        for layer, head in seeds[0].greedy
+    ]
+    fate = [" removed"] * (total - kept) + [" kept"] * kept
+    texts = widget.locator(".mha-order li").evaluate_all("(all) => all.map((li) => li.textContent)")
+    assert texts == [head + what for head, what in zip(heads, fate, strict=True)]
+    assert widget.locator(".mha-gone").count() == total - kept
+    assert ("of the first seed" in widget.inner_text()) == (len(seeds) > 1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pruning_shows_every_number_of_heads(open_static, tiny_studies, way):
+    page = open_static(Pruning(tiny_studies)).page
+    widget = page.get_by_role("region", name=PRUNING, exact=True)
+    for name in ("three jobs", "induction"):
+        radio = widget.get_by_role("radio", name=name)
+        if name == "induction":
+            if way == "keyboard":
+                widget.get_by_role("radio", checked=True).press("ArrowRight")
+            else:
+                radio.click()
+            said = widget.get_by_role("status").inner_text()
+            assert said.startswith("Model: three jobs → induction. ")
+        assert radio.is_checked()
+        assert widget.get_by_role("radio", checked=True).count() == 1
+        for _ in WAYS[way](slider(widget, "heads kept")):
+            expect_pruning(widget, tiny_studies, name)
+
+
+def test_pruning_says_which_heads_went_and_came_back(open_static, tiny_studies):
+    study = tiny_studies["induction"]
+    page = open_static(Pruning({"one": study})).page
+    heads = [f"layer {layer + 1} head {head + 1}" for layer, head in study.greedy]
+    status, control = page.get_by_role("status"), slider(page, "heads kept")
+    assert not page.get_by_role("group", name="model").is_visible()
+    control.press("Home")
+    assert status.inner_text().startswith(f"Greedy removes {', '.join(heads)}. 0 of 4 heads kept")
+    control.press("ArrowRight")
+    assert status.inner_text().startswith(f"Greedy keeps {heads[3]}. 1 of 4 heads kept")
+    control.press("ArrowRight")
+    control.press("ArrowLeft")
+    assert status.inner_text().startswith(f"Greedy removes {heads[2]}. 1 of 4 heads kept")
+
+
+def test_lines_differ_by_more_than_colour(open_static, tiny_studies):
+    page = open_static(Pruning(tiny_studies)).page
+    style = "(l) => [getComputedStyle(l).strokeDasharray, getComputedStyle(l).strokeWidth].join()"
+    drawn = [page.locator(f"polyline.mha-series-{i}").evaluate(style) for i in range(6)]
+    assert len(set(drawn)) == 6
+    samples = page.locator("tbody .mha-sample:not(.mha-marker)")
+    assert [line.evaluate(style) for line in samples.all()] == drawn
+
+
 # Manners, on a bare page -------------------------------------------------------------------------
 
+KINDS = {
+    SPLITTER: lambda runs, studies: HeadSplitter(),
+    ONE: lambda runs, studies: OneDistribution(),
+    BUDGET: lambda runs, studies: Budget(),
+    PLAYBACK: lambda runs, studies: TrainingPlayback(runs["induction"]),
+    PRUNING: lambda runs, studies: Pruning(studies),
+}
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(HeadSplitter, SPLITTER), (OneDistribution, ONE), (Budget, BUDGET)]
-)
-def test_widget_is_usable_by_touch_and_by_keyboard(open_static, kind, name):
-    window = open_static(kind(), viewport={"width": 390, "height": 800}, has_touch=True)
-    widget = window.page.get_by_role("region", name=name, exact=True)
+
+NEW = [PLAYBACK, PRUNING]  # with radio buttons
+
+
+@pytest.fixture(params=KINDS)
+def kind(request, tiny_runs, tiny_studies):
+    """Return a new widget of each kind, and its name on the page."""
+    return KINDS[request.param](tiny_runs, tiny_studies), request.param
+
+
+def test_widget_is_usable_by_touch_and_by_keyboard(open_static, kind):
+    window = open_static(kind[0], viewport={"width": 390, "height": 800}, has_touch=True)
+    widget = window.page.get_by_role("region", name=kind[1], exact=True)
     targets = widget.locator("input, button, summary").all()
     assert len(targets) >= 2
     for target in targets:
@@ -460,6 +573,66 @@ def test_widget_is_usable_by_touch_and_by_keyboard(open_static, kind, name):
     assert control.get_attribute("aria-valuetext") != before or positions(control) < 3
     assert control.get_attribute("aria-valuetext") in widget.locator(".mha-value").all_inner_texts()
     assert window.complaints == []
+
+
+def test_every_control_is_reached_by_tab(open_static, kind):
+    page = open_static(kind[0]).page
+    page.locator("summary").evaluate_all("(all) => all.forEach((one) => one.click())")
+    controls = page.locator("input[type=range]:enabled, button, summary, [role=region][tabindex]")
+    wanted = controls.evaluate_all(
+        "(all) => all.filter((one) => one.tabIndex >= 0).map((one) => one.outerHTML)"
+    )
+    seen = []
+    for _ in range(len(wanted) + 2 * (kind[1] in NEW)):
+        page.keyboard.press("Tab")
+        html, *rings = page.evaluate(
+            "() => { const now = document.activeElement;"
+            "const ring = (node) => getComputedStyle(node).outlineStyle;"
+            "return [now.outerHTML, ring(now), ring(now.parentElement)]; }"
+        )
+        seen.append(html)
+        assert "solid" in rings or html.startswith("<body"), html
+    assert set(wanted) <= set(seen)
+    assert any('type="radio"' in one for one in seen) == (kind[1] in NEW)
+
+
+# The theme's dark colours; a bare page has none.
+DARK = """:root { --pst-color-text-base: #ced6dd; --pst-color-text-muted: #9ca4af;
+  --pst-color-border: #48566b; --pst-color-surface: #29313d; --pst-color-background: #14181e;
+  --pst-color-primary: #459db9; color-scheme: dark; }
+  body { background: #14181e; color: #ced6dd; }"""
+
+
+@pytest.mark.parametrize("kind", NEW, indirect=True)
+@pytest.mark.parametrize(
+    ("width", "style"), [(1280, "body { background: #fff }"), (390, DARK)], ids=["light", "dark"]
+)
+def test_widget_has_no_accessibility_violation(open_static, kind, width, style):
+    page = open_static(kind[0], viewport={"width": width, "height": 800}).page
+    page.add_style_tag(content=style)
+    page.locator("summary").evaluate_all("(all) => all.forEach((one) => one.click())")
+    page.get_by_role("slider").press("End")
+    page.get_by_role("slider").press("ArrowLeft")
+    page.add_script_tag(path=AXE)
+    assert page.evaluate(RUN_AXE) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("kind", NEW, indirect=True)
+def test_without_javascript_there_is_a_picture_with_a_text(open_static, visit, kind):
+    address = open_static(kind[0]).page.url
+    page = visit(java_script_enabled=False).page
+    page.goto(address)
+    assert page.locator("noscript figure figcaption").is_visible()
+    images = page.locator("noscript img").all()
+    drawings = page.locator("noscript svg[role=img]").all()
+    texts = [image.get_attribute("alt") for image in images]
+    texts += [drawing.locator("desc").text_content() for drawing in drawings]
+    # Four heads, before and after training, and the curve; or curves alone.
+    assert (len(images), len(drawings)) == ((8, 1) if kind[1] == PLAYBACK else (0, 1))
+    assert min(map(len, texts)) > 20
+    for image in images + drawings:
+        assert image.bounding_box()["width"] >= 90
 
 
 def test_line_says_what_changed(open_static):
@@ -482,6 +655,27 @@ def test_two_widgets_do_not_disturb_each_other(open_static):
     ) == text
     ids = window.page.evaluate("[...document.querySelectorAll('[id]')].map((node) => node.id)")
     assert len(ids) == len(set(ids))
+
+
+def test_two_playbacks_and_two_prunings_share_a_page(open_static, tiny_runs, tiny_studies):
+    runs = list(tiny_runs.values())
+    widgets = [*map(TrainingPlayback, runs), Pruning(tiny_studies), Pruning(tiny_studies, kept=1)]
+    window = open_static(*widgets)
+    first, second = window.page.get_by_role("region", name=PLAYBACK).all()
+    third, fourth = window.page.get_by_role("region", name=PRUNING).all()
+    put(first, "training step", "step 20 of 30")
+    first.get_by_role("radio").nth(2).click()
+    put(second, "training step", "step 11 of 33")
+    third.get_by_role("radio").nth(1).click()
+    put(third, "heads kept", "3 of 4")
+    expect_playback(first, runs[0], head=2)
+    expect_playback(second, runs[1])
+    expect_pruning(third, tiny_studies, "induction")
+    expect_pruning(fourth, tiny_studies, "three jobs")
+    assert (step_of(first), step_of(second), kept_of(third), kept_of(fourth)) == (20, 11, 3, 1)
+    ids = window.page.evaluate("[...document.querySelectorAll('[id]')].map((node) => node.id)")
+    assert len(ids) == len(set(ids))
+    assert window.complaints == []
 
 
 def test_setting_outside_the_grid_that_was_saved_is_shown(open_static):
@@ -515,6 +709,20 @@ def test_forced_colours_and_print_show_the_maps(open_static, colours):
     assert not window.page.get_by_role("slider").first.is_visible()
     ink = window.page.locator(".mha-widget").evaluate("(node) => getComputedStyle(node).color")
     assert ink in ("rgb(0, 0, 0)", "rgb(255, 255, 255)")
+
+
+@pytest.mark.parametrize("kind", NEW, indirect=True)
+def test_chosen_value_and_bars_can_be_told_in_forced_colours(open_static, kind):
+    page = open_static(kind[0], forced_colors="active").page
+    chosen, other = page.locator(".mha-card, .mha-option").all()[:2]
+    look = (
+        "(node) => { const style = getComputedStyle(node);"
+        "return [style.borderTopColor, style.textDecorationLine].join(); }"
+    )
+    assert chosen.evaluate(look) != other.evaluate(look)
+    page.emulate_media(media="print", forced_colors="none")
+    assert not page.get_by_role("slider").is_visible()
+    assert page.locator(".mha-result").is_visible()
 
 
 def test_heads_carry_number_and_colour_everywhere(open_static):
