@@ -1,7 +1,7 @@
 // The part that all widgets share.  Python computes every number; here they are only drawn.
 
 function el(tag, attributes = {}, ...children) {
-  const svg = ["svg", "rect", "line", "polyline", "circle", "text"].includes(tag);
+  const svg = ["svg", "rect", "line", "polyline", "polygon", "circle", "text"].includes(tag);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag)
     : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -82,6 +82,28 @@ function slider(model, name, label, spoken = String) {
   };
 }
 
+// One radio button for one value of a setting.  It is laid over the place where it stands, so
+// that all of that place can be clicked; CSS shows which one is chosen.
+function radio(model, name, group, value, label) {
+  const input = el("input", { type: "radio", class: "mha-radio", name: group, "aria-label": label });
+  input.addEventListener("change", () => {
+    model.set(name, value);
+    model.save_changes();
+  });
+  return { input, follow() { input.checked = model.get(name) === value; } };
+}
+
+// Radio buttons over a list of values, tied to one setting of the model.
+function choice(model, name, label) {
+  const group = unique(name), values = model.get("_choices")[name];
+  const radios = values.map((value) => radio(model, name, group, value, value));
+  return {
+    row: el("fieldset", { class: "mha-choice", hidden: values.length === 1 }, el("legend", {}, label),
+      ...radios.map(({ input }, i) => el("span", { class: "mha-option" }, values[i], input))),
+    follow() { radios.forEach((one) => one.follow()); },
+  };
+}
+
 // Call `act` when a pointer moves over a node or clicks it, and not when the page scrolls below a
 // pointer at rest, as it does under the keyboard.
 function onPoint(node, act) {
@@ -124,8 +146,10 @@ const weightKey = () => el("p", { class: "mha-key" }, "weight 0 ",
 
 // The frame around every widget ---------------------------------------------------------------
 
-// `draw(frame, settings)` fills `result` and returns a line of text, `words` says what changed.
-function show({ model, el: root, signal }, { name, controls, also = [], draw, words }) {
+// `draw(frame, settings)` fills `result` and returns a line of text, `words` says what changed;
+// while `quiet()`, the line is not read out.
+function show({ model, el: root, signal },
+  { name, controls, also = [], draw, words, quiet = () => false }) {
   const settings = model.get("_settings").all;
   const status = el("p", { class: "mha-status", role: "status" });
   const problem = el("p", { class: "mha-problem" });
@@ -137,7 +161,7 @@ function show({ model, el: root, signal }, { name, controls, also = [], draw, wo
   section.addEventListener("keydown", (event) => event.stopPropagation());
 
   let before;
-  function redraw() {
+  function redraw(news) {
     const now = settingsOf(model, settings);
     for (const control of controls) control.follow();
     const frame = frameOf(model);
@@ -146,12 +170,15 @@ function show({ model, el: root, signal }, { name, controls, also = [], draw, wo
     result.style.visibility = frame.reader ? "" : "hidden";
     section.dataset.source = frame.source ?? "";
     problem.textContent = frame.problem ? `Impossible: ${frame.problem}.` : "";
-    const said = frame.problem ? "There is no such layer; see below."
+    const said = frame.problem ? "This setting is impossible; see below."
       : frame.reader ? draw(frame.reader, now) : "Python is computing this setting.";
     const changed = before && settings.find((key) => before[key] !== now[key]);
-    const text = changed ? `${words[changed](before[changed], now[changed])} ${said}` : said;
+    const text = [news, changed && words[changed](before[changed], now[changed]), said];
+    status.setAttribute("aria-live", quiet() ? "off" : "polite");
     // Numbers from the kernel that confirm those from the grid are no news.
-    if (changed || !before || !status.textContent.endsWith(said)) status.textContent = text;
+    if (news || changed || !before || !status.textContent.endsWith(said)) {
+      status.textContent = text.filter(Boolean).join(" ");
+    }
     before = now;
   }
   const watched = [...settings, ...also, "_frames", "_live"].map((key) => `change:${key}`);
