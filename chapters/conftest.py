@@ -1,4 +1,4 @@
-"""When pytest runs the notebooks, progress bars stay silent: their timings differ each time."""
+"""Keep progress bars silent when pytest runs the notebooks."""
 
 import os
 

@@ -297,7 +297,7 @@ def run_marked_and_mean(
     model = VectorModel(
         task, n_heads, seed, importance=importance, marker_in_values=marker_in_values
     )
-    recipe = Recipe(n_steps, learning_rate=1e-2, n_sequences=64)
+    recipe = Recipe(n_steps, learning_rate=1e-2)
     return _run(model, task, recipe, seed, n_sequences=2048, progress=progress)
 
 

@@ -69,7 +69,7 @@ def refresh(path):
     notebook = read(path)
     client = NotebookClient(
         notebook,
-        timeout=120,
+        timeout=600,
         record_timing=False,
         resources={"metadata": {"path": str(path.parent)}},
     )
