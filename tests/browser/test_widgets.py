@@ -1,6 +1,6 @@
-"""The widgets of the built book: every slider, by keyboard and by pointer, against the library.
+"""The widgets of the built book: every position of every slider, against the library.
 
-By keyboard on the served site, by pointer on the same pages opened from their files.
+By keyboard and by pointer, each on the served site and on the same pages opened from their files.
 """
 
 import itertools
@@ -18,6 +18,9 @@ from tests.browser.moves import WAYS, positions, slider
 
 SPLITTER, ONE, BUDGET = "Head splitter", "One distribution", "Budget"
 
+by_every_way = pytest.mark.parametrize("way", WAYS)
+served_and_from_file = pytest.mark.parametrize("from_file", [False, True], ids=["served", "file"])
+
 
 @pytest.fixture
 def widget_on_site(visit, site):
@@ -29,14 +32,21 @@ def widget_on_site(visit, site):
         for path in sorted(SITE.glob("chapters/*.html")):
             if mark in path.read_text(encoding="utf-8"):
                 page = visit(**options).open(f"{home}/chapters/{path.name}")
-                return page.get_by_role("region", name=name, exact=True).first
+                page.get_by_role("region", name=name, exact=True).first.wait_for()
+                # By its attribute from here on: to look through a page's roles takes long.
+                return page.locator(f'section[aria-label="{name}"]').first
         pytest.fail(f"no page of the book shows {kind.__name__}")
 
     return start
 
 
-def value_of(widget, label):
-    return slider(widget, label).get_attribute("aria-valuetext")
+def settings(widget):
+    """Return what each slider says, by its label."""
+    return dict(
+        widget.get_by_role("slider").evaluate_all(
+            "(all) => all.map((one) => [one.labels[0].textContent, one.ariaValueText])"
+        )
+    )
 
 
 def put(widget, label, spoken):
@@ -56,12 +66,13 @@ def open_numbers(widget):
 
 def shown_weights(widget):
     """Return the marked token's weights as the table shows them, (keys, heads)."""
-    rows = widget.locator(".mha-table tbody tr").all()
-    return np.array([[float(n) for n in row.locator("td").all_inner_texts()] for row in rows])
+    rows = widget.locator(".mha-table tbody tr").all_inner_texts()
+    return np.array([[float(n) for n in row.split("\t")[1:]] for row in rows])
 
 
-def expect_head_splitter(widget, h, d, token=6):
-    """Compare everything that the head splitter says with the library."""
+def expect_head_splitter(widget, token=6):
+    """Compare everything that the head splitter says with the library, at its present setting."""
+    h, d = map(int, settings(widget).values())
     if d % h:
         try:
             split_heads(np.zeros((1, d)), h)
@@ -85,15 +96,14 @@ def expect_head_splitter(widget, h, d, token=6):
     assert f"{d // h} of the {d} columns" in widget.get_by_role("status").inner_text()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_head_splitter_shows_what_the_library_computes(widget_on_site, way):
-    widget = widget_on_site(HeadSplitter, SPLITTER, from_file=way == "pointer")
+@by_every_way
+@served_and_from_file
+def test_head_splitter_shows_what_the_library_computes(widget_on_site, way, from_file):
+    widget = widget_on_site(HeadSplitter, SPLITTER, from_file=from_file)
     open_numbers(widget)
     for label in ("heads h", "width d"):
         for _ in WAYS[way](slider(widget, label)):
-            expect_head_splitter(
-                widget, int(value_of(widget, "heads h")), int(value_of(widget, "width d"))
-            )
+            expect_head_splitter(widget)
         if label == "heads h":
             put(widget, "heads h", "4")
 
@@ -110,7 +120,7 @@ def test_head_splitter_tells_impossible_pairs_from_possible_ones(widget_on_site)
 
 def test_head_splitter_marks_a_token_in_every_head(widget_on_site):
     widget = widget_on_site(HeadSplitter, SPLITTER)
-    h, d = int(value_of(widget, "heads h")), int(value_of(widget, "width d"))
+    h = int(settings(widget)["heads h"])
     open_numbers(widget)
     group = widget.get_by_role("radiogroup")
     marked = group.locator("[tabindex='0']")
@@ -128,7 +138,7 @@ def test_head_splitter_marks_a_token_in_every_head(widget_on_site):
         act()
         assert group.get_by_role("radio", checked=True).count() == 1
         assert group.get_by_role("radio").nth(token).get_attribute("aria-checked") == "true"
-        expect_head_splitter(widget, h, d, token)
+        expect_head_splitter(widget, token)
         for head in range(h):
             area = widget.locator(".mha-map .mha-canvas").nth(head).bounding_box()
             mark = widget.locator(".mha-map .mha-row-mark").nth(head).bounding_box()
@@ -145,11 +155,9 @@ def hover_row(widget, row):
 
 def expect_one_distribution(widget):
     """Compare what the widget says with the library, at its present setting."""
-    score, n = (
-        float(value_of(widget, "score of the marked token")),
-        int(value_of(widget, "tokens n")),
-    )
-    h, d = int(value_of(widget, "heads h").split()[0]), int(value_of(widget, "width d"))
+    values = settings(widget).values()
+    score, n, h, d = (float(value.split()[0]) for value in values)
+    n, h, d = int(n), int(h), int(d)
     if d % h:
         assert f"n_heads={h} does not divide d={d}" in widget.locator(".mha-problem").inner_text()
         return
@@ -172,9 +180,10 @@ def expect_one_distribution(widget):
     assert f"= {1 - n**-0.5:.2f}" in widget.locator(".mha-plot figcaption").inner_text()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_one_distribution_shows_what_the_library_computes(widget_on_site, way):
-    widget = widget_on_site(OneDistribution, ONE, from_file=way == "pointer")
+@by_every_way
+@served_and_from_file
+def test_one_distribution_shows_what_the_library_computes(widget_on_site, way, from_file):
+    widget = widget_on_site(OneDistribution, ONE, from_file=from_file)
     for label in ("score of the marked token", "tokens n", "width d", "heads h"):
         for _ in WAYS[way](slider(widget, label)):
             expect_one_distribution(widget)
@@ -187,18 +196,18 @@ def test_one_distribution_shows_what_the_library_computes(widget_on_site, way):
 def test_a_second_row_removes_both_errors(widget_on_site):
     widget = widget_on_site(OneDistribution, ONE)
     widget.get_by_role("button", name="Add a second row").click()
-    assert value_of(widget, "heads h") == "2 rows"
+    assert settings(widget)["heads h"] == "2 rows"
     expect_one_distribution(widget)
     assert widget.locator(".mha-meter .mha-value").all_inner_texts() == ["error 0.00"] * 2
     widget.get_by_role("button", name="Back to one row").click()
-    assert value_of(widget, "heads h") == "1 row"
+    assert settings(widget)["heads h"] == "1 row"
     expect_one_distribution(widget)
 
 
 def expect_budget(widget):
     """Compare the counts shown with `attention_cost`, at the present setting."""
-    n, d = (int(value_of(widget, label).replace(",", "")) for label in ("tokens n", "width d"))
-    h, kv = int(value_of(widget, "heads h")), value_of(widget, "key/value heads")
+    *counts, kv = settings(widget).values()
+    n, d, h = (int(count.replace(",", "")) for count in counts)
     kv = h if kv == "as many as h" else int(kv)
     if d % h or h % kv:
         said = widget.locator(".mha-problem").inner_text()
@@ -214,9 +223,10 @@ def expect_budget(widget):
     np.testing.assert_allclose(ratios, expected, rtol=0.006)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_budget_shows_what_the_library_computes(widget_on_site, way):
-    widget = widget_on_site(Budget, BUDGET, from_file=way == "pointer")
+@by_every_way
+@served_and_from_file
+def test_budget_shows_what_the_library_computes(widget_on_site, way, from_file):
+    widget = widget_on_site(Budget, BUDGET, from_file=from_file)
     for label in ("tokens n", "width d", "heads h", "key/value heads"):
         for _ in WAYS[way](slider(widget, label)):
             expect_budget(widget)
@@ -275,7 +285,7 @@ def test_two_widgets_do_not_disturb_each_other(open_static):
 def test_setting_outside_the_grid_that_was_saved_is_shown(open_static):
     widget = HeadSplitter(tokens=["a", "b"], n_heads=5, d=35)
     window = open_static(widget)
-    assert value_of(window.page, "width d") == "35"
+    assert settings(window.page)["width d"] == "35"
     assert window.page.locator(".mha-map").count() == 5
 
 
@@ -285,9 +295,9 @@ def test_container_and_link_work_on_a_page(open_static):
     window = open_static(ipywidgets.VBox([one, ipywidgets.IntSlider(), two]))
     first, second = window.page.get_by_role("region", name=BUDGET, exact=True).all()
     put(first, "heads h", "2")
-    assert value_of(second, "heads h") == "2"
+    assert settings(second)["heads h"] == "2"
     put(second, "heads h", "16")
-    assert value_of(first, "heads h") == "16"
+    assert settings(first)["heads h"] == "16"
     expect_budget(first)
     assert window.page.get_by_text("run in Jupyter").count() == 1
     link.unlink()
