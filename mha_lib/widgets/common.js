@@ -62,12 +62,16 @@ function slider(model, name, label, spoken = String) {
   const id = unique(name);
   const shown = el("span", { class: "mha-value", "aria-hidden": "true" });
   const input = el("input", { type: "range", id, min: 0, step: 1 });
+  const title = label[0].toUpperCase() + label.slice(1);
   let values = [];
   input.addEventListener("input", () => {
     model.set(name, values[input.value]);
     model.save_changes();
   });
   return {
+    name,
+    // An arrow between the two would be read out as "right arrow".
+    move: (was, is) => `${title}: from ${spoken(was)} to ${spoken(is)}.`,
     row: el("div", { class: "mha-slider" }, el("label", { for: id }, label), shown, input),
     follow() {
       const value = model.get(name);
@@ -118,21 +122,22 @@ function pixels(rows, columns, colourAt, label, canvas = el("canvas", { role: "i
   return canvas;
 }
 
-const weightKey = () => el("p", { class: "mha-key" }, "weight 0 ",
+const weightKey = () => el("p", { class: "mha-key" }, "weight: from 0 ",
   el("span", { class: "mha-scale", "aria-hidden": "true",
-    style: `background:linear-gradient(to right,${WEIGHT_COLOURS.join(",")})` }), " 1");
+    style: `background:linear-gradient(to right,${WEIGHT_COLOURS.join(",")})` }), " to 1");
 
 // The frame around every widget ---------------------------------------------------------------
 
-// `draw(frame, settings)` fills `result` and returns a line of text, `words` says what changed.
-function show({ model, el: root, signal }, { name, controls, also = [], draw, words }) {
+// `draw(frame, settings)` fills `result` and returns a line of text.
+function show({ model, el: root, signal }, { name, controls, also = [], draw }) {
   const settings = model.get("_settings").all;
-  const status = el("p", { class: "mha-status", role: "status" });
+  const status = el("p", { class: "mha-status" });
   const problem = el("p", { class: "mha-problem" });
   const result = el("div", { class: "mha-result" });
   const section = el("section", { class: "mha-widget", "aria-label": name },
     el("div", { class: "mha-controls" }, ...controls.map((control) => control.row)),
-    status, el("div", { class: "mha-body" }, result, problem));
+    // One live region: what changed and why it is impossible are read out together.
+    el("div", { class: "mha-said", role: "status" }, status, problem), result);
   // JupyterLab takes the arrow keys from whatever has the focus; these belong to the widget.
   section.addEventListener("keydown", (event) => event.stopPropagation());
 
@@ -141,17 +146,18 @@ function show({ model, el: root, signal }, { name, controls, also = [], draw, wo
     const now = settingsOf(model, settings);
     for (const control of controls) control.follow();
     const frame = frameOf(model);
-    problem.hidden = !frame.problem;
+    const why = frame.problem ? `Impossible: ${frame.problem}.` : "";
+    problem.hidden = !why;
     // Hidden in place: the page below must not jump while a slider moves.
     result.style.visibility = frame.reader ? "" : "hidden";
     section.dataset.source = frame.source ?? "";
-    problem.textContent = frame.problem ? `Impossible: ${frame.problem}.` : "";
-    const said = frame.problem ? "There is no such layer; see below."
+    const said = why ? "There is no such layer."
       : frame.reader ? draw(frame.reader, now) : "Python is computing this setting.";
-    const changed = before && settings.find((key) => before[key] !== now[key]);
-    const text = changed ? `${words[changed](before[changed], now[changed])} ${said}` : said;
+    const moved = before && controls.find((control) => before[control.name] !== now[control.name]);
+    const text = moved ? `${moved.move(before[moved.name], now[moved.name])} ${said}` : said;
     // Numbers from the kernel that confirm those from the grid are no news.
-    if (changed || !before || !status.textContent.endsWith(said)) status.textContent = text;
+    if (moved || !before || !status.textContent.endsWith(said)) status.textContent = text;
+    if (problem.textContent !== why) problem.textContent = why;
     before = now;
   }
   const watched = [...settings, ...also, "_frames", "_live"].map((key) => `change:${key}`);

@@ -114,6 +114,10 @@ def test_head_splitter_tells_impossible_pairs_from_possible_ones(widget_on_site)
     put(widget, "heads h", "5")
     put(widget, "width d", "16")
     assert widget.get_by_text("use n_heads=4 or 8").is_visible()
+    # The reason is read out too, and with the move.
+    said = widget.get_by_role("status").inner_text()
+    assert said.startswith("Width d: from 12 to 16.")
+    assert "use n_heads=4 or 8" in said
     put(widget, "heads h", "4")
     assert not widget.locator(".mha-problem").is_visible()
 
@@ -263,9 +267,44 @@ def test_widget_is_usable_by_touch_and_by_keyboard(open_static, kind, name):
 def test_line_says_what_changed(open_static):
     window = open_static(HeadSplitter())
     status = window.page.get_by_role("status")
-    assert "→" not in status.inner_text()
+    assert "from" not in status.inner_text()
     put(window.page, "heads h", "2")
-    assert status.inner_text().startswith("Heads: 1 → 2. Each head gets 8 of the 16 columns")
+    said = "Heads h: from 1 to 2. Each head gets 8 of the 16 columns"
+    assert status.inner_text().startswith(said)
+
+
+def test_choice_of_a_token_is_read_out(open_static):
+    splitter = HeadSplitter(n_heads=2)
+    page = open_static(splitter).page
+    heard = page.locator("[aria-live]")
+    assert heard.inner_text() == ""
+    page.get_by_role("radio", checked=True).press("ArrowRight")
+    words = splitter.tokens
+    rows = splitter.weights()[:, splitter.token + 1]
+    tops = (f"head {i + 1}, {words[row.argmax()]} {row.max():.2f}" for i, row in enumerate(rows))
+    chosen = words[splitter.token + 1]
+    assert heard.inner_text() == f"“{chosen}” looks most at: {'; '.join(tops)}."
+    # After a move of a slider this would be out of date.
+    put(page, "heads h", "4")
+    assert heard.inner_text() == ""
+
+
+def test_nothing_is_read_out_that_says_nothing_new(open_static):
+    window = open_static(HeadSplitter(), OneDistribution())
+    assert "▸" not in window.page.get_by_role("region", name=SPLITTER).aria_snapshot()
+    drawn = window.page.get_by_role("region", name=ONE).get_by_role("img")
+    # The caption of a row says its weights; of the plot, the numbers on its axes say nothing.
+    assert drawn.count() == 1
+    assert drawn.locator("text:not([aria-hidden])").count() == 0
+    start = OneDistribution()._curves["16"][0]
+    assert f"from {start[0]:.2f} and {start[1]:.2f}" in drawn.get_attribute("aria-label")
+
+
+def test_columns_of_the_budget_have_names_on_a_phone(open_static):
+    window = open_static(Budget(), viewport={"width": 390, "height": 800})
+    headers = window.page.get_by_role("columnheader")
+    assert headers.all_inner_texts() == ["what", "count", "relative to one head"]
+    assert window.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_two_widgets_do_not_disturb_each_other(open_static):
