@@ -179,7 +179,7 @@ function render(context) {
     step(el("b", {}, "Split."), " One row per token; each column of Q, K and V belongs to one head."),
     split,
     step(el("b", {}, "Attend."), " Each head compares its own columns of Q and K. Rows are queries (who asks), " +
-      "columns are keys (who is looked at). Point at a row or choose a token:"),
+      "columns are keys (who is looked at). ", el("span", { class: "mha-choice" }, "Point at a row or choose a token:")),
     tokens, heard, weightKey(), maps,
     step(el("b", {}, "Concatenate, then mix."), " The heads’ blends of V lie side by side; ", w_oName(), " mixes them."),
     joined, random, numbers);
