@@ -114,6 +114,8 @@ def head_scores(model, batch):
     ------
     ValueError
         The batch does not fit the model.
+    TypeError
+        ``model`` or ``batch`` is of another kind.
 
     See Also
     --------
@@ -126,6 +128,7 @@ def head_scores(model, batch):
     >>> head_scores(model, batch)["marked token"].shape
     (1, 4)
     """
+    _check.has("model", model, ["layers", "evaluate"], "a VectorModel or TokenModel")
     model.forward(batch)
     return _last_scores(model, batch)
 
@@ -161,6 +164,8 @@ def chance_scores(model, batch):
     ------
     ValueError
         The batch has no sequences of at least 2 tokens.
+    TypeError
+        ``model`` or ``batch`` is of another kind.
 
     Examples
     --------
@@ -169,7 +174,9 @@ def chance_scores(model, batch):
     >>> chance_scores(model, batch)
     {'previous token': 0.0625, 'marked token': 0.0625, 'entropy': 1.0}
     """
-    n = (batch.x if isinstance(batch, VectorBatch) else batch.tokens).shape[1]
+    _check.has("model", model, ["layers", "evaluate"], "a VectorModel or TokenModel")
+    _check.has("batch", batch, ["targets", "marked"], "a VectorBatch or TokenBatch")
+    n = batch.targets.shape[1]
     mask = _mask(model, n)
     scores = {
         role: chance_mass(targets, mask, rows) for role, (targets, rows) in _roles(batch, n).items()
@@ -230,7 +237,7 @@ def snapshot_steps(n_steps, n_snapshots):
     n_steps : int
         Steps of training.
     n_snapshots : int
-        How many snapshots, at least 2.
+        How many snapshots, at least 2; there are fewer where there are fewer steps.
 
     Returns
     -------

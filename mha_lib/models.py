@@ -222,7 +222,8 @@ def _gradient_of(name, gradient, shape):
     """Return the gradient of a model's last output, of the ``shape`` that this had."""
     if shape is None:
         raise ValueError("backward needs a forward pass: call forward(batch) first")
-    gradient = np.asarray(gradient)
+    gradient = _check.real_array(name, gradient)
+    _check.finite(name, gradient)
     if gradient.shape != shape:
         raise ValueError(
             f"{name} has shape {gradient.shape}, but the last output has {shape}: "

@@ -28,7 +28,7 @@ MODELS = {
     "two layers, learned positions": (JOBS, lambda: TokenModel(JOBS, 6, 2, 0, n_layers=2)),
     "two layers, causal, rotary": (
         REPEATED,
-        lambda: TokenModel(REPEATED, 12, 3, 0, n_layers=2, positions="rotary", causal=True)),
+        lambda: TokenModel(REPEATED, 8, 2, 0, n_layers=2, positions="rotary", causal=True)),
     "marked, causal, rotary": (
         JOBS, lambda: TokenModel(JOBS, 8, 2, 0, n_layers=2, positions="rotary", causal=True)),
 }  # fmt: skip
