@@ -366,7 +366,7 @@ def fit(model, task, recipe, seed, *, watch=None, watch_at=(), progress=None):
     watch_at : iterable of int, optional
         Numbers of steps done at which to call ``watch``, up to ``n_steps``; 0 = before training.
     progress : callable, optional
-        Wraps the steps, as ``tqdm.auto.tqdm`` does.  None = no progress bar.
+        Wraps the steps, as ``tqdm.tqdm`` does.  None = no progress bar.
 
     Returns
     -------
