@@ -13,6 +13,10 @@ import numpy as np
 FLOATS = (np.float32, np.float64)
 
 
+class NotFiniteError(ValueError):
+    """An array holds inf or NaN."""
+
+
 def real_array(name, value, axes=()):
     """Return ``value`` as a float32 or float64 array, integers as float64.
 
@@ -91,6 +95,43 @@ def fraction(name, value):
     return number
 
 
+def positive(name, value):
+    """Return ``value`` as a finite Python float above 0."""
+    array = real_array(name, value)
+    if array.ndim > 0:
+        raise TypeError(f"{name} has shape {array.shape}, but must be one number: pass {name}[0]")
+    number = float(array)
+    if not 0 < number < np.inf:
+        raise ValueError(f"{name}={number}, but must be a finite number above 0: use 0.01 or 1.0")
+    return number
+
+
+def integer_fields(instance, names, minimum):
+    """Turn the named fields of a frozen dataclass into Python ints of at least ``minimum``."""
+    for name in names:
+        object.__setattr__(instance, name, integer(name, getattr(instance, name), minimum))
+
+
+def generator(name, value):
+    """Return ``value`` if it is a random generator."""
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(
+            f"{name} must be a generator, not {type(value).__name__}: "
+            f"make one with np.random.default_rng(seed)"
+        )
+    return value
+
+
+def has(name, value, attributes, example):
+    """Raise unless ``value`` has all these attributes, as the ``example`` has."""
+    for attribute in attributes:
+        if not hasattr(value, attribute):
+            raise TypeError(
+                f"{name} is of type {type(value).__name__}, which has no {attribute}: "
+                f"pass {example}"
+            )
+
+
 def integer_array(name, value):
     """Return ``value`` as an array of integers; its own type may be any integer type."""
     array = _plain_array(name, value)
@@ -121,10 +162,19 @@ def same_shape(left_name, left, right_name, right, way_out):
         )
 
 
+def within(name, array, size, counted):
+    """Raise unless all integers of ``array`` are indices of something that there is ``size`` of."""
+    if array.size and not 0 <= array.min() <= array.max() < size:
+        raise ValueError(
+            f"{name} runs from {array.min()} to {array.max()}, but there are {counted}={size}: "
+            f"use 0 to {size - 1}"
+        )
+
+
 def finite(name, array):
     """Raise if there is an inf or a NaN in ``array``."""
     if not np.isfinite(array).all():
-        raise ValueError(
+        raise NotFiniteError(
             f"{name} holds inf or NaN, with which nothing can be learned: "
             f"find them with np.argwhere(~np.isfinite({name})) and take them out"
         )

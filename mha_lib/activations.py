@@ -78,7 +78,9 @@ def softmax_in_place(z):
     Raises
     ------
     TypeError
-        ``z`` is not a float array, so that it cannot be overwritten.
+        ``z`` is not a float array that may be overwritten.
+    ValueError
+        ``z`` has no axis.
 
     Examples
     --------
@@ -87,11 +89,15 @@ def softmax_in_place(z):
     array([[0.5, 0.5],
            [0. , 0. ]])
     """
-    if not isinstance(z, np.ndarray) or z.dtype not in _check.FLOATS:
-        raise TypeError("z must be a float array, to be overwritten: pass z.astype(np.float64)")
+    if not isinstance(z, np.ndarray) or z.dtype not in _check.FLOATS or not z.flags.writeable:
+        raise TypeError(
+            "z must be a float array that may be overwritten: pass np.array(z, np.float64)"
+        )
+    z = _check.real_array("z", z, axes=("T",))
     largest = z.max(axis=-1, keepdims=True, initial=-np.inf)
     largest[largest == -np.inf] = 0.0  # a row of -inf: exp gives 0 everywhere
-    z -= largest
+    with np.errstate(over="ignore"):  # what is too far below the largest becomes -inf, then 0
+        z -= largest
     np.exp(z, out=z)
     # A product with ones sums short rows several times as fast as sum does.
     total = z @ np.ones((z.shape[-1], 1), z.dtype)  # (..., 1)

@@ -144,7 +144,8 @@ def scaled_dot_product_attention_backward(d_out, q, k, v, weights):
 
     d_v = weights.swapaxes(-1, -2) @ d_out  # (..., Tk, Dv)
     d_weights = d_out @ v.swapaxes(-1, -2)  # (..., Tq, Tk)
-    d_scores = softmax_backward(d_weights, weights) / float(np.sqrt(q.shape[-1]))  # (..., Tq, Tk)
+    d_scores = softmax_backward(d_weights, weights)  # (..., Tq, Tk)
+    d_scores /= float(np.sqrt(q.shape[-1]))
     d_q = d_scores @ k  # (..., Tq, Dk)
     d_k = d_scores.swapaxes(-1, -2) @ q  # (..., Tk, Dk)
     return _summed_to(q.shape, d_q), _summed_to(k.shape, d_k), _summed_to(v.shape, d_v)
@@ -169,9 +170,11 @@ def _checked(q, k, v):
 
 def _summed_to(shape, gradient):
     """Sum a gradient over the axes along which its array was broadcast to many copies."""
+    if gradient.shape == shape:
+        return gradient
     extra = gradient.ndim - len(shape)
     gradient = gradient.sum(axis=tuple(range(extra)))
-    repeated = tuple(i for i, size in enumerate(shape) if size == 1 < gradient.shape[i])
+    repeated = tuple(i for i, size in enumerate(shape) if size == 1 != gradient.shape[i])
     return gradient.sum(axis=repeated, keepdims=True)
 
 

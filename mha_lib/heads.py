@@ -83,6 +83,11 @@ def chance_mass(targets, mask=None, rows=None):
     0.09090909090909091
     """
     targets = _check.boolean_mask("targets", targets)
+    if targets.ndim < 2:
+        raise ValueError(
+            f"targets has shape {targets.shape}, but needs at least 2 axes, (..., Tq, Tk): "
+            f"give every query its keys"
+        )
     mask = np.ones(targets.shape[-2:], bool) if mask is None else _check.boolean_mask("mask", mask)
     shape = _check.leading_shape({"targets": targets, "mask": mask}, n_trailing=0)
     mask = np.broadcast_to(mask, shape)
@@ -165,11 +170,7 @@ def marked_token(marked, n):
     """
     n = _check.integer("n", n, minimum=1)
     marked = _check.integer_array("marked", marked)
-    if marked.size and not 0 <= marked.min() <= marked.max() < n:
-        raise ValueError(
-            f"marked runs from {marked.min()} to {marked.max()}, but there are n={n} tokens: "
-            f"use 0 to {n - 1}"
-        )
+    _check.within("marked", marked, n, "tokens n")
     is_marked = np.arange(n) == marked[..., None, None]  # (B, 1, n)
     return np.repeat(is_marked, n, axis=-2)
 
@@ -235,7 +236,7 @@ def normalised_entropy(weights, mask=None):
     Raises
     ------
     ValueError
-        The mask does not broadcast, or no query has a choice.
+        The mask does not broadcast, or no query of a head has a choice.
     TypeError
         ``weights`` is not real, or ``mask`` is not boolean.
 
@@ -250,8 +251,6 @@ def normalised_entropy(weights, mask=None):
     mask = np.broadcast_to(_check.boolean_mask("mask", mask, weights.shape), weights.shape)
     n_allowed = mask.sum(axis=-1)  # (..., h, Tq)
     choice = n_allowed > 1
-    if not choice.any():
-        raise ValueError("no query has two keys to choose from: use longer rows or a wider mask")
     # 0 ln 0 counts as 0.
     entropy = -(weights * np.log(np.where(weights > 0, weights, 1.0))).sum(axis=-1)  # (..., h, Tq)
     share = np.where(choice, entropy / np.log(np.maximum(n_allowed, 2)), 0.0)
@@ -259,7 +258,13 @@ def normalised_entropy(weights, mask=None):
     def per_head(values):
         return np.moveaxis(values, -2, 0).reshape(n_heads, -1).sum(axis=1)
 
-    return per_head(share) / per_head(choice)
+    n_choices = per_head(choice)  # (h,)
+    if not n_choices.all():
+        raise ValueError(
+            f"no query of head {n_choices.argmin()} has two keys to choose from: "
+            f"use longer rows or a wider mask"
+        )
+    return per_head(share) / n_choices
 
 
 # Removing heads ------------------------------------------------------------------------------
@@ -283,9 +288,9 @@ def losses_without(evaluate, gates):
     Raises
     ------
     ValueError
-        ``gates`` does not have two axes.
+        ``gates`` does not have two axes, or ``evaluate`` returned a loss that is NaN.
     TypeError
-        ``gates`` is not real.
+        ``gates`` is not real, or ``evaluate`` not a function.
 
     Examples
     --------
@@ -293,11 +298,17 @@ def losses_without(evaluate, gates):
     array([[1., 1., 1.]])
     """
     gates = _check.matrix("gates", gates, axes=("L", "h"))
+    _check.has("evaluate", evaluate, ["__call__"], "a function of gates, (L, h)")
     losses = np.full(gates.shape, np.nan)
     for head in zip(*np.nonzero(gates), strict=True):
         without = gates.copy()
         without[head] = 0.0
         losses[head] = evaluate(without)[0]
+        if np.isnan(losses[head]):
+            raise ValueError(
+                f"evaluate returned a loss of NaN without layer {head[0]}, head {head[1]}, "
+                f"which cannot be compared: return a number"
+            )
     return losses
 
 
@@ -319,9 +330,9 @@ def greedy_order(evaluate, shape):
     Raises
     ------
     ValueError
-        ``shape`` is not a pair.
+        ``shape`` is not a pair, or ``evaluate`` returned a loss that is NaN.
     TypeError
-        A size is not an integer.
+        A size is not an integer, or ``evaluate`` not a function.
 
     Notes
     -----
@@ -400,14 +411,14 @@ def random_order(rng, shape):
     ValueError
         ``shape`` is not a pair.
     TypeError
-        A size is not an integer.
+        A size is not an integer, or ``rng`` is not a generator.
 
     Examples
     --------
     >>> random_order(np.random.default_rng(0), (1, 3)).shape
     (3, 2)
     """
-    return order_by(rng.random(_layers_and_heads(shape)))
+    return order_by(_check.generator("rng", rng).random(_layers_and_heads(shape)))
 
 
 def pruning_curve(evaluate, order, shape):
@@ -433,7 +444,7 @@ def pruning_curve(evaluate, order, shape):
     ValueError
         ``order`` does not name every head once.
     TypeError
-        ``order`` does not hold integers.
+        ``order`` does not hold integers, or ``evaluate`` is not a function.
 
     Examples
     --------
@@ -444,16 +455,17 @@ def pruning_curve(evaluate, order, shape):
     """
     gates = np.ones(_layers_and_heads(shape))
     order = _check.integer_array("order", order)
+    _check.has("evaluate", evaluate, ["__call__"], "a function of gates, (L, h)")
     everyone = [list(head) for head in np.ndindex(gates.shape)]
-    if sorted(order.tolist()) != everyone:
+    if order.ndim != 2 or sorted(order.tolist()) != everyone:
         raise ValueError(
             f"order has shape {order.shape} and does not name each of the {gates.size} heads of "
             f"{gates.shape[0]} layers once: make it with greedy_order, order_by or random_order"
         )
-    results = [np.mean(evaluate(gates)[1])]
+    results = [np.mean(evaluate(gates.copy())[1])]
     for layer, head in order:
         gates[layer, head] = 0.0
-        results.append(np.mean(evaluate(gates)[1]))
+        results.append(np.mean(evaluate(gates.copy())[1]))
     return np.array(results)
 
 
@@ -477,9 +489,9 @@ def gradient_importance(model, batch, gates=None):
     Raises
     ------
     ValueError
-        ``gates`` does not have two axes.
+        ``gates`` does not have one number per head.
     TypeError
-        ``gates`` is not real.
+        ``gates`` is not real, or ``model`` or ``batch`` is of another kind.
 
     See Also
     --------
@@ -523,7 +535,7 @@ def path_importance(model, batch, n_points=8):
     ValueError
         ``n_points`` is below 1.
     TypeError
-        ``n_points`` is not an integer.
+        ``n_points`` is not an integer, or ``model`` or ``batch`` is of another kind.
 
     References
     ----------
@@ -538,7 +550,7 @@ def path_importance(model, batch, n_points=8):
     (1, 4)
     """
     n_points = _check.integer("n_points", n_points, minimum=1)
-    shape = (len(model.layers), model.layers[0].n_heads)
+    shape = _shape_of(model)
     total = np.zeros(shape)
     for point in (np.arange(n_points) + 0.5) / n_points:  # middles of equal steps
         gradients = _gate_gradients(model, batch, np.full(shape, point))
@@ -548,12 +560,16 @@ def path_importance(model, batch, n_points=8):
 
 def _gate_gradients(model, batch, gates):
     """Return per layer the gradient of B times the loss for each sequence's gates, (B, h)."""
-    if gates is None:
-        gates = np.ones((len(model.layers), model.layers[0].n_heads))
-    gates = _check.matrix("gates", gates, axes=("L", "h"))
+    _shape_of(model)
     _, d_outputs, _ = model.loss(model.forward(batch, gates), batch)
     model.backward(d_outputs)
     return [len(layer.gate_gradients) * layer.gate_gradients for layer in model.layers]
+
+
+def _shape_of(model):
+    """Return (L, h) of a model."""
+    _check.has("model", model, ["layers", "evaluate"], "a VectorModel or TokenModel")
+    return len(model.layers), model.layers[0].n_heads
 
 
 def _layers_and_heads(shape):
@@ -658,9 +674,9 @@ def study_pruning(model, tuning, reporting, seed=0, n_random=20):
     Raises
     ------
     ValueError
-        ``tuning`` and ``reporting`` are the same data.
+        ``tuning`` and ``reporting`` are the same data, or the model has one head alone.
     TypeError
-        ``seed`` or ``n_random`` is not an integer.
+        ``seed`` or ``n_random`` is not an integer, or an argument is of another kind.
 
     Examples
     --------
@@ -673,12 +689,16 @@ def study_pruning(model, tuning, reporting, seed=0, n_random=20):
     """
     seed = _check.integer("seed", seed, minimum=0)
     n_random = _check.integer("n_random", n_random, minimum=1)
+    shape = _shape_of(model)
+    if shape == (1, 1):
+        raise ValueError("model has one head alone, so that there is no order: use n_heads >= 2")
+    for name, batch in (("tuning", tuning), ("reporting", reporting)):
+        _check.has(name, batch, ["targets"], "a VectorBatch or TokenBatch")
     if tuning is reporting or np.array_equal(tuning.targets, reporting.targets):
         raise ValueError(
             "tuning and reporting are the same data, so that the choice of heads would be "
             "reported on what it was chosen for: draw two batches"
         )
-    shape = (len(model.layers), model.layers[0].n_heads)
 
     def tune(gates):
         return model.evaluate(tuning, gates)

@@ -1,5 +1,7 @@
 """A multi-head attention layer that can be trained: parameters, forward, backward."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mha_lib import _check
@@ -10,6 +12,45 @@ from mha_lib.multihead import merge_heads, split_heads
 from mha_lib.positions import rotary_angles, rotate
 
 POSITIONS = (None, "learned", "rotary")
+
+
+class NamedArrays(Mapping):
+    """Float64 arrays by name; to set one is to copy numbers into it.
+
+    A model, its layers and an optimiser share their arrays.  Were a name given another array, the
+    others would go on with the old one.
+
+    Parameters
+    ----------
+    arrays : dict of str to float64 array
+        The arrays that are shared; not copied.
+
+    Examples
+    --------
+    >>> shared = np.zeros(2)
+    >>> NamedArrays({"w": shared})["w"] = [3.0, 4.0]
+    >>> shared
+    array([3., 4.])
+    """
+
+    def __init__(self, arrays):
+        self._arrays = dict(arrays)
+
+    def __getitem__(self, name):
+        return self._arrays[name]
+
+    def __iter__(self):
+        return iter(self._arrays)
+
+    def __len__(self):
+        return len(self._arrays)
+
+    def __setitem__(self, name, value):
+        if name not in self._arrays:
+            raise ValueError(f"there is no array {name!r}: use one of {', '.join(self._arrays)}")
+        value = _check.real_array(name, value)
+        _check.same_shape(f"the new {name}", value, "the old", self[name], "keep the shape")
+        self[name][...] = value
 
 
 class MultiHeadAttention:
@@ -40,22 +81,23 @@ class MultiHeadAttention:
 
     Attributes
     ----------
-    parameters : dict of str to float64 array
+    parameters : NamedArrays
         ``w_q`` (d, d), ``w_k`` (d_c, d), ``w_v`` (d_c, h * d_v) and ``w_o`` (h * d_v, d), with
         d_c = d without a context; and ``positions`` (n_max, d) if they are learned.
-    gradients : dict of str to float64 array
+    gradients : NamedArrays
         The same names and shapes; filled by `backward`.
     gate_gradients : float64 array, (..., h)
         Gradient for each gate, one per sequence; filled by `backward`.
     weights : float64 array, (..., h, Tq, Tk)
-        The attention weights of the last `forward`.
+        The attention weights of the last `forward`; read-only, since `backward` needs them.
 
     Raises
     ------
     TypeError
         A size is not an integer, or ``rng`` is not a generator.
     ValueError
-        ``n_heads`` does not divide d, d / h is odd with rotary positions, or an option is unknown.
+        ``n_heads`` does not divide d, d / h is odd with rotary positions, an option is unknown, or
+        there is no such column for the values.
 
     See Also
     --------
@@ -90,11 +132,7 @@ class MultiHeadAttention:
         _check.divides("n_heads", self.n_heads, "d", self.d)
         self.d_context = None if d_context is None else _check.integer("d_context", d_context, 1)
         d_v = self.d // self.n_heads if d_v is None else _check.integer("d_v", d_v, minimum=1)
-        if not isinstance(rng, np.random.Generator):
-            raise TypeError(
-                f"rng must be a generator, not {type(rng).__name__}: "
-                f"make one with np.random.default_rng(seed)"
-            )
+        rng = _check.generator("rng", rng)
         if positions not in POSITIONS:
             raise ValueError(f"positions={positions!r}, but must be one of {POSITIONS}")
         if self.d_context is not None and (positions or causal):
@@ -111,7 +149,7 @@ class MultiHeadAttention:
         def draw(rows, columns):
             return rng.normal(scale=1 / np.sqrt(rows), size=(rows, columns))
 
-        self.parameters = {
+        parameters = {
             "w_q": draw(self.d, self.d),
             "w_k": draw(width, self.d),
             "w_v": draw(width, self.n_heads * d_v),
@@ -121,17 +159,22 @@ class MultiHeadAttention:
             if n_max is None:
                 raise ValueError("n_max is missing: learned positions need the longest length")
             n_max = _check.integer("n_max", n_max, minimum=1)
-            self.parameters["positions"] = rng.normal(size=(n_max, self.d))
+            parameters["positions"] = rng.normal(size=(n_max, self.d))
         self._unseen = np.zeros(width, bool)
         if value_columns is not None:
             self._unseen[:] = True
-            self._unseen[_check.integer_array("value_columns", value_columns)] = False
-            self.parameters["w_v"][self._unseen] = 0.0
-        self.gradients = {name: np.zeros_like(p) for name, p in self.parameters.items()}
+            value_columns = _check.integer_array("value_columns", value_columns)
+            _check.within("value_columns", value_columns, width, "columns")
+            self._unseen[value_columns] = False
+            parameters["w_v"][self._unseen] = 0.0
+        self.parameters = NamedArrays(parameters)
+        self.gradients = NamedArrays({name: np.zeros_like(p) for name, p in parameters.items()})
         self.gate_gradients = self.weights = self._saved = None
 
     def forward(self, x, context=None, *, mask=None, gates=None):
         """Return the layer's output for ``x``, and keep what `backward` needs.
+
+        Tokens are kept, not copied: leave them as they are until `backward` is done.
 
         Parameters
         ----------
@@ -185,28 +228,33 @@ class MultiHeadAttention:
             gates = _check.real_array("gates", gates, axes=("h",))
             _check.finite("gates", gates)
             _check.broadcasts("gates", gates, (*leading, self.n_heads), "one gate per head")
-            gates = gates[..., None, None]  # (..., h, 1, 1)
+            gates = np.array(gates[..., None, None], np.float64)  # (..., h, 1, 1)
 
-        q, k, v = (
-            split_heads(_times(tokens, self.parameters[name]), self.n_heads)
-            for name, tokens in (("w_q", x), ("w_k", source), ("w_v", source))
-        )  # (..., h, Tq, d_k), (..., h, Tk, d_k), (..., h, Tk, d_v)
-        if self.rotary:
-            angles = rotary_angles(n, q.shape[-1])
-            q, k = rotate(q, angles), rotate(k, angles)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused in the next line
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+            q, k, v = (
+                split_heads(_times(tokens, self.parameters[name]), self.n_heads)
+                for name, tokens in (("w_q", x), ("w_k", source), ("w_v", source))
+            )  # (..., h, Tq, d_k), (..., h, Tk, d_k), (..., h, Tk, d_v)
+            if self.rotary:
+                angles = rotary_angles(n, q.shape[-1])
+                q, k = rotate(q, angles), rotate(k, angles)
             # Scaling the queries scales their scores, and they are fewer numbers.
             scores = (q / np.sqrt(q.shape[-1])) @ k.swapaxes(-1, -2)  # (..., h, Tq, Tk)
         _check.finite("scores", scores)
         if mask is not None:
             np.copyto(scores, -np.inf, where=~mask)
         # In place, since a training step spends much of its time on fresh memory.
-        self.weights = softmax_in_place(scores)  # (..., h, Tq, Tk)
-        heads = self.weights @ v  # (..., h, Tq, d_v)
-        gated = heads if gates is None else heads * gates
-        merged = merge_heads(gated)  # (..., Tq, h * d_v)
-        self._saved = x, source, context is not None, q, k, v, heads, merged, gates
-        return _times(merged, self.parameters["w_o"])  # (..., Tq, d)
+        weights = softmax_in_place(scores)  # (..., h, Tq, Tk)
+        weights.flags.writeable = False
+        with np.errstate(over="ignore", invalid="ignore"):
+            heads = weights @ v  # (..., h, Tq, d_v)
+            gated = heads if gates is None else heads * gates
+            merged = merge_heads(gated)  # (..., Tq, h * d_v)
+            out = _times(merged, self.parameters["w_o"])  # (..., Tq, d)
+        _check.finite("out", out)
+        self.weights = weights
+        self._saved = x, source, context is not None, q, k, v, weights, heads, merged, gates
+        return out
 
     def backward(self, d_out):
         """Fill `gradients` and `gate_gradients`, and return the gradient of the input.
@@ -230,7 +278,7 @@ class MultiHeadAttention:
         """
         if self._saved is None:
             raise ValueError("backward needs a forward pass: call forward(x) first")
-        x, source, crossed, q, k, v, heads, merged, gates = self._saved
+        x, source, crossed, q, k, v, weights, heads, merged, gates = self._saved
         d_out = _check.real_array("d_out", d_out, axes=("n", "d"))
         _check.same_shape("d_out", d_out, "x", x, "pass the gradient of the last output")
         _check.finite("d_out", d_out)
@@ -241,7 +289,7 @@ class MultiHeadAttention:
         )  # (..., h, Tq, d_v)
         self.gate_gradients = np.einsum("...ij,...ij->...", d_gated, heads)  # (..., h)
         d_heads = d_gated if gates is None else d_gated * gates  # (..., h, Tq, d_v)
-        d_q, d_k, d_v = scaled_dot_product_attention_backward(d_heads, q, k, v, self.weights)
+        d_q, d_k, d_v = scaled_dot_product_attention_backward(d_heads, q, k, v, weights)
         if self.rotary:
             angles = rotary_angles(x.shape[-2], q.shape[-1])
             d_q, d_k = rotate(d_q, -angles), rotate(d_k, -angles)
@@ -258,7 +306,7 @@ class MultiHeadAttention:
         self.gradients["w_v"][self._unseen] = 0.0
         if "positions" in self.parameters:
             n = x.shape[-2]
-            self.gradients["positions"][:n] = d_x.reshape(-1, n, self.d).sum(axis=0)
+            self.gradients["positions"][:n] = d_x.sum(axis=tuple(range(d_x.ndim - 2)))
             self.gradients["positions"][n:] = 0.0
         return (d_x, d_source) if crossed else d_x
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mha_lib import _check
-from mha_lib.layer import MultiHeadAttention
+from mha_lib.layer import MultiHeadAttention, NamedArrays
 from mha_lib.train import accuracy, cross_entropy, squared_error
 
 
@@ -27,8 +27,15 @@ class VectorModel:
     Attributes
     ----------
     layers : list of MultiHeadAttention, length 1
-    parameters, gradients : dict of str to float64 array
+    parameters, gradients : NamedArrays
         Those of the layer: 4 d² numbers, whatever the number of heads.
+
+    Raises
+    ------
+    ValueError
+        ``n_heads`` does not divide the task's d, or a number is out of range.
+    TypeError
+        ``task`` is of another kind, or a count is not an integer.
 
     Examples
     --------
@@ -39,6 +46,7 @@ class VectorModel:
     """
 
     def __init__(self, task, n_heads, seed, *, importance=0.5, marker_in_values=False):
+        _check.has("task", task, ["d", "width"], "MarkedAndMean()")
         share = _check.fraction("importance", importance)
         seen = np.arange(task.d)
         if not marker_in_values:
@@ -48,14 +56,22 @@ class VectorModel:
         self.layers, self.width = [layer], task.width
         self.parameters, self.gradients = layer.parameters, layer.gradients
         self._importance = np.repeat([2 * share, 2 * (1 - share)], task.width)  # (2 m,)
+        self._output_shape = None
 
     def forward(self, batch, gates=None):
-        """Return the first 2 m columns of the layer's output, (B, n, 2 * m)."""
-        gates = None if gates is None else gates[0]
-        return self.layers[0].forward(batch.x, gates=gates)[..., : 2 * self.width]
+        """Return the first 2 m columns of the layer's output, (B, n, 2 * m).
+
+        ``gates``, (1, h), multiplies the heads' outputs: 1 leaves a head, 0 removes it.
+        """
+        _check.has("batch", batch, ["x", "targets"], "a VectorBatch, from a task's batch()")
+        (gates,) = _gates_by_layer(gates, self.layers)
+        outputs = self.layers[0].forward(batch.x, gates=gates)[..., : 2 * self.width]
+        self._output_shape = outputs.shape
+        return outputs
 
     def backward(self, d_outputs):
         """Fill the gradients from that of the outputs, (B, n, 2 * m)."""
+        d_outputs = _gradient_of("d_outputs", d_outputs, self._output_shape)
         d_out = np.zeros((*d_outputs.shape[:-1], self.layers[0].d))  # (B, n, d)
         d_out[..., : 2 * self.width] = d_outputs
         self.layers[0].backward(d_out)
@@ -99,9 +115,17 @@ class TokenModel:
     Attributes
     ----------
     layers : list of MultiHeadAttention
-    parameters, gradients : dict of str to float64 array
+    parameters, gradients : NamedArrays
         ``embedding`` (V, d), ``marker`` (d,), ``unembedding`` (d, J * V), and those of each layer
         under "layer 1 w_q" and so on.
+
+    Raises
+    ------
+    ValueError
+        ``n_heads`` does not divide d, d / h is odd with rotary positions, or a number is out of
+        range.
+    TypeError
+        ``task`` is of another kind, or a count is not an integer.
 
     Examples
     --------
@@ -113,6 +137,7 @@ class TokenModel:
     """
 
     def __init__(self, task, d, n_heads, seed, *, n_layers=1, positions="learned", causal=False):
+        _check.has("task", task, ["n", "n_symbols", "jobs"], "ThreeJobs() or RepeatedSequence()")
         n_layers = _check.integer("n_layers", n_layers, minimum=1)
         rng = np.random.default_rng(_check.integer("seed", seed, minimum=0))
         self.layers = [
@@ -121,34 +146,39 @@ class TokenModel:
         ]
         self.n_symbols, self.n_jobs = task.n_symbols, len(task.jobs)
         n_answers = self.n_jobs * self.n_symbols
-        self.parameters = {
+        parameters = {
             "embedding": rng.normal(size=(self.n_symbols, d)),
             "marker": rng.normal(size=d),
             "unembedding": rng.normal(scale=1 / np.sqrt(d), size=(d, n_answers)),
         }
-        self.gradients = {name: np.zeros_like(p) for name, p in self.parameters.items()}
+        gradients = {name: np.zeros_like(p) for name, p in parameters.items()}
         for i, layer in enumerate(self.layers, start=1):
             for name in layer.parameters:
-                self.parameters[f"layer {i} {name}"] = layer.parameters[name]
-                self.gradients[f"layer {i} {name}"] = layer.gradients[name]
-        self._saved = None
+                parameters[f"layer {i} {name}"] = layer.parameters[name]
+                gradients[f"layer {i} {name}"] = layer.gradients[name]
+        self.parameters, self.gradients = NamedArrays(parameters), NamedArrays(gradients)
+        self._saved = self._output_shape = None
 
     def forward(self, batch, gates=None):
         """Return the scores of all symbols for every job, (B, n, J, V).
 
         ``gates``, (L, h), multiplies the heads' outputs: 1 leaves a head, 0 removes it.
         """
+        _check.has("batch", batch, ["tokens", "marked"], "a TokenBatch, from a task's batch()")
+        _check.within("tokens", batch.tokens, self.n_symbols, "symbols V")
         x = self.parameters["embedding"][batch.tokens]  # (B, n, d)
         if batch.marked is not None:
             x[np.arange(len(x)), batch.marked] += self.parameters["marker"]
-        for i, layer in enumerate(self.layers):
-            x = x + layer.forward(x, gates=None if gates is None else gates[i])
+        for layer, gates_here in zip(self.layers, _gates_by_layer(gates, self.layers), strict=True):
+            x = x + layer.forward(x, gates=gates_here)
         self._saved = batch, x
         logits = x.reshape(-1, x.shape[-1]) @ self.parameters["unembedding"]  # (B n, J V)
-        return logits.reshape(*batch.tokens.shape, self.n_jobs, self.n_symbols)
+        self._output_shape = (*batch.tokens.shape, self.n_jobs, self.n_symbols)
+        return logits.reshape(self._output_shape)
 
     def backward(self, d_logits):
         """Fill all gradients from that of the scores, (B, n, J, V)."""
+        d_logits = _gradient_of("d_logits", d_logits, self._output_shape)
         batch, x = self._saved
         d = x.shape[-1]
         d_logits = d_logits.reshape(-1, self.n_jobs * self.n_symbols)  # (B n, J V)
@@ -172,3 +202,31 @@ class TokenModel:
         """Return the loss and the accuracy in each job, (J,)."""
         loss, _, shares = self.loss(self.forward(batch, gates), batch)
         return loss, shares
+
+
+def _gates_by_layer(gates, layers):
+    """Return one row of ``gates``, (L, h), for each layer; None for each where there are none."""
+    if gates is None:
+        return [None] * len(layers)
+    gates = _check.matrix("gates", gates, axes=("L", "h"))
+    shape = (len(layers), layers[0].n_heads)
+    if gates.shape != shape:
+        raise ValueError(
+            f"gates has shape {gates.shape}, but the model has {shape}, (layers, heads): "
+            f"give one gate per head"
+        )
+    return gates
+
+
+def _gradient_of(name, gradient, shape):
+    """Return the gradient of a model's last output, of the ``shape`` that this had."""
+    if shape is None:
+        raise ValueError("backward needs a forward pass: call forward(batch) first")
+    gradient = _check.real_array(name, gradient)
+    _check.finite(name, gradient)
+    if gradient.shape != shape:
+        raise ValueError(
+            f"{name} has shape {gradient.shape}, but the last output has {shape}: "
+            f"pass the gradient of the last output"
+        )
+    return gradient

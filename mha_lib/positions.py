@@ -45,11 +45,7 @@ def rotary_angles(n, d_k):
     """
     n = _check.integer("n", n, minimum=0)
     d_k = _check.integer("d_k", d_k, minimum=2)
-    if d_k % 2:
-        raise ValueError(
-            f"d_k={d_k} is odd, but coordinates are turned in pairs: "
-            f"use d_k={d_k - 1} or {d_k + 1}, that is another d or n_heads"
-        )
+    _even("d_k", d_k)
     frequencies = LONGEST_WAVE ** (-np.arange(0, d_k, 2) / d_k)  # (d_k // 2,)
     return np.arange(n)[:, None] * frequencies  # (n, d_k // 2)
 
@@ -92,12 +88,22 @@ def rotate(x, angles):
     x = _check.real_array("x", x, axes=("n", "d_k"))
     angles = _check.matrix("angles", angles, axes=("n", "d_k // 2"))
     n, d_k = x.shape[-2:]
-    if angles.shape != (n, d_k // 2) or d_k % 2:
+    _even("x axis d_k", d_k)
+    if angles.shape != (n, d_k // 2):
         raise ValueError(
             f"angles has shape {angles.shape}, but x has shape {x.shape}: "
-            f"make them with rotary_angles(n={n}, d_k={d_k + d_k % 2})"
+            f"make them with rotary_angles(n={n}, d_k={d_k})"
         )
     cosine, sine = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
     half = d_k // 2
     first, second = x[..., :half], x[..., half:]  # (..., n, d_k // 2) each
     return np.concatenate([first * cosine - second * sine, first * sine + second * cosine], axis=-1)
+
+
+def _even(name, d_k):
+    """Raise unless a head's width is even."""
+    if d_k % 2:
+        raise ValueError(
+            f"{name}={d_k} is odd, but coordinates are turned in pairs: "
+            f"use {d_k - 1} or {d_k + 1}, that is another d or n_heads"
+        )

@@ -97,9 +97,8 @@ class MarkedAndMean:
     jobs = ("fetch", "average")
 
     def __post_init__(self):
-        _check.integer("n", self.n, minimum=2)
-        _check.integer("width", self.width, minimum=1)
-        _check.integer("d", self.d, minimum=1)
+        _check.integer_fields(self, ["n"], minimum=2)
+        _check.integer_fields(self, ["width", "d"], minimum=1)
         if self.d < max(self.width + 2, 2 * self.width):
             raise ValueError(
                 f"d={self.d} is too small for width={self.width}: "
@@ -108,6 +107,7 @@ class MarkedAndMean:
 
     def batch(self, rng, n_sequences):
         """Return a `VectorBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
+        rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
         x = np.zeros((n_sequences, self.n, self.d))  # (B, n, d)
         vectors = rng.normal(size=(n_sequences, self.n, self.width))  # (B, n, m)
@@ -155,8 +155,7 @@ class ThreeJobs:
     jobs = ("previous", "marked", "most common")
 
     def __post_init__(self):
-        _check.integer("n", self.n, minimum=2)
-        _check.integer("n_symbols", self.n_symbols, minimum=2)
+        _check.integer_fields(self, ["n", "n_symbols"], minimum=2)
 
     @property
     def chance(self):
@@ -165,6 +164,7 @@ class ThreeJobs:
 
     def batch(self, rng, n_sequences):
         """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
+        rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
         # A small shape makes some probabilities much larger than others; none is exactly 0.
         likely = rng.gamma(0.5, size=(n_sequences, self.n_symbols)) + 1e-6
@@ -223,8 +223,7 @@ class RepeatedSequence:
     jobs = ("next",)
 
     def __post_init__(self):
-        for name in ("n", "n_symbols", "shortest", "longest"):
-            _check.integer(name, getattr(self, name), minimum=2)
+        _check.integer_fields(self, ["n", "n_symbols", "shortest", "longest"], minimum=2)
         if not self.shortest <= self.longest <= min(self.n_symbols, self.n - 1):
             raise ValueError(
                 f"shortest={self.shortest} and longest={self.longest} do not fit "
@@ -239,6 +238,7 @@ class RepeatedSequence:
 
     def batch(self, rng, n_sequences):
         """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
+        rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
         period = rng.integers(self.shortest, self.longest + 1, size=n_sequences)  # (B,)
         order = rng.random((n_sequences, self.n_symbols)).argsort(axis=1)  # (B, V): a shuffle each

@@ -29,7 +29,8 @@ def cross_entropy(logits, targets, counted):
     Raises
     ------
     ValueError
-        Shapes disagree, a target is outside 0 to V - 1, or nothing is counted.
+        Shapes disagree, a target is outside 0 to V - 1, nothing is counted, or ``logits`` holds
+        inf or NaN.
     TypeError
         ``logits`` is not real, ``targets`` not integer or ``counted`` not boolean.
 
@@ -41,24 +42,12 @@ def cross_entropy(logits, targets, counted):
     >>> d_logits
     array([[ 0.5, -0.5]])
     """
-    logits = _check.real_array("logits", logits, axes=("V",))
-    targets = _check.integer_array("targets", targets)
-    counted = _check.boolean_mask("counted", counted)
-    for name, array in (("targets", targets), ("counted", counted)):
-        _check.same_size(
-            f"{name} (its shape)", array.shape, "logits (all but the last axis)",
-            logits.shape[:-1], "give every row of logits one entry",
-        )  # fmt: skip
-    n_symbols = logits.shape[-1]
-    if targets.size and not 0 <= targets.min() <= targets.max() < n_symbols:
-        raise ValueError(
-            f"targets runs from {targets.min()} to {targets.max()}, but logits has V={n_symbols} "
-            f"symbols: use 0 to {n_symbols - 1}"
-        )
+    logits, targets, counted = _answers(logits, targets, counted, axes=("V",))
     n_counted = np.count_nonzero(counted)
     if n_counted == 0:
         raise ValueError("counted is False everywhere: count at least one place")
-    z = logits - logits.max(axis=-1, keepdims=True)  # (..., V)
+    with np.errstate(over="ignore"):  # the loss of a hopeless answer may be inf
+        z = logits - logits.max(axis=-1, keepdims=True)  # (..., V)
     e = np.exp(z)
     total = e.sum(axis=-1, keepdims=True)  # (..., 1)
     right = np.expand_dims(targets, -1)  # (..., 1)
@@ -90,7 +79,8 @@ def accuracy(logits, targets, counted):
     Raises
     ------
     ValueError
-        Shapes disagree, or a job is counted nowhere.
+        Shapes disagree, a target is outside 0 to V - 1, a job is counted nowhere, or ``logits``
+        holds inf or NaN.
     TypeError
         ``logits`` is not real, ``targets`` not integer or ``counted`` not boolean.
 
@@ -99,7 +89,19 @@ def accuracy(logits, targets, counted):
     >>> accuracy(np.array([[[[0.0, 1.0]], [[1.0, 0.0]]]]), [[[1], [1]]], [[[True], [True]]])
     array([0.5])
     """
-    logits = _check.real_array("logits", logits, axes=("B", "n", "J", "V"))
+    logits, targets, counted = _answers(logits, targets, counted, axes=("B", "n", "J", "V"))
+    n_counted = counted.sum(axis=(0, 1))  # (J,)
+    if not n_counted.all():
+        raise ValueError(
+            f"counted is False everywhere for job {n_counted.argmin()}: use more sequences"
+        )
+    right = (logits.argmax(axis=-1) == targets) & counted  # (B, n, J)
+    return right.sum(axis=(0, 1)) / n_counted
+
+
+def _answers(logits, targets, counted, axes):
+    """Return scores, right symbols and where they count as arrays that fit together."""
+    logits = _check.real_array("logits", logits, axes)
     targets = _check.integer_array("targets", targets)
     counted = _check.boolean_mask("counted", counted)
     for name, array in (("targets", targets), ("counted", counted)):
@@ -107,11 +109,10 @@ def accuracy(logits, targets, counted):
             f"{name} (its shape)", array.shape, "logits (all but the last axis)",
             logits.shape[:-1], "give every row of logits one entry",
         )  # fmt: skip
-    n_counted = counted.sum(axis=(0, 1))  # (J,)
-    if not n_counted.all():
-        raise ValueError(f"counted is False everywhere for job {n_counted.argmin()}: count a place")
-    right = (logits.argmax(axis=-1) == targets) & counted  # (B, n, J)
-    return right.sum(axis=(0, 1)) / n_counted
+    _check.not_empty("logits", "V", logits.shape[-1], "there must be a symbol to choose")
+    _check.within("targets", targets, logits.shape[-1], "symbols V")
+    _check.finite("logits", logits)
+    return logits, targets, counted
 
 
 def squared_error(outputs, targets, importance):
@@ -136,7 +137,7 @@ def squared_error(outputs, targets, importance):
     Raises
     ------
     ValueError
-        Shapes disagree.
+        Shapes disagree, there are no numbers, or an array holds inf or NaN.
     TypeError
         An array is not real.
 
@@ -154,6 +155,10 @@ def squared_error(outputs, targets, importance):
         "importance", importance.shape[0], "outputs axis c", outputs.shape[-1],
         "give every column its importance",
     )  # fmt: skip
+    if outputs.size == 0:
+        raise ValueError(f"outputs has shape {outputs.shape}, no number at all: give at least one")
+    for name, array in (("outputs", outputs), ("targets", targets), ("importance", importance)):
+        _check.finite(name, array)
     difference = outputs - targets
     weighted = importance * difference
     return float((weighted * difference).mean()), 2 * weighted / difference.size
@@ -167,9 +172,16 @@ class Adam:
     parameters : dict of str to float array
         Changed in place by `step`.
     decay : pair of float, default (0.9, 0.99)
-        How much of the running means of gradients and squared gradients a step keeps.
+        How much of the running means of gradients and squared gradients a step keeps, below 1.
     epsilon : float, default 1e-8
         Keeps the division away from 0.
+
+    Raises
+    ------
+    TypeError
+        A parameter is not a float array, or a number is not real.
+    ValueError
+        A number is out of range.
 
     References
     ----------
@@ -184,13 +196,34 @@ class Adam:
     """
 
     def __init__(self, parameters, decay=(0.9, 0.99), epsilon=1e-8):
-        self.parameters, self.decay, self.epsilon = parameters, decay, epsilon
+        for name, parameter in parameters.items():
+            if not isinstance(parameter, np.ndarray) or parameter.dtype not in _check.FLOATS:
+                raise TypeError(
+                    f"parameter {name!r} must be a float array, to be changed in place: "
+                    f"make it one with np.array(..., np.float64)"
+                )
+        if np.shape(decay) != (2,):
+            raise ValueError(f"decay={decay!r}, but must be a pair: use (0.9, 0.99)")
+        self.decay = tuple(_check.fraction("decay", keep) for keep in decay)
+        if 1.0 in self.decay:
+            raise ValueError(f"decay={decay!r} would learn nothing: use numbers below 1")
+        self.parameters, self.epsilon = parameters, _check.positive("epsilon", epsilon)
         self._mean = {name: np.zeros_like(p) for name, p in parameters.items()}
         self._square = {name: np.zeros_like(p) for name, p in parameters.items()}
         self._n_steps = 0
 
     def step(self, gradients, learning_rate):
         """Move every parameter against its gradient, (same names and shapes)."""
+        if gradients.keys() != self.parameters.keys():
+            raise ValueError(
+                f"gradients are for {', '.join(gradients)}, but parameters are "
+                f"{', '.join(self.parameters)}: give every parameter its gradient"
+            )
+        for name, parameter in self.parameters.items():
+            _check.same_shape(
+                f"gradient {name!r}", gradients[name], "its parameter", parameter,
+                "give every number its gradient",
+            )  # fmt: skip
         self._n_steps += 1
         keep_mean, keep_square = self.decay
         # Both means start at 0; these factors undo what that takes from the first steps.
@@ -213,7 +246,7 @@ def clip_gradients(gradients, largest_norm):
     gradients : dict of str to float array, any shapes (...)
         Changed in place.
     largest_norm : float
-        The bound, above 0.
+        The bound, finite and above 0.
 
     Returns
     -------
@@ -223,7 +256,9 @@ def clip_gradients(gradients, largest_norm):
     Raises
     ------
     ValueError
-        ``largest_norm`` is not above 0.
+        ``largest_norm`` is not above 0, or not finite.
+    TypeError
+        ``largest_norm`` is not a real number.
 
     Examples
     --------
@@ -233,8 +268,7 @@ def clip_gradients(gradients, largest_norm):
     >>> gradients["w"]
     array([0.6, 0.8])
     """
-    if not largest_norm > 0:
-        raise ValueError(f"largest_norm={largest_norm}, but must be above 0: use 1.0")
+    largest_norm = _check.positive("largest_norm", largest_norm)
     norm = float(np.sqrt(sum(np.vdot(g, g) for g in gradients.values())))
     if norm > largest_norm:
         for gradient in gradients.values():
@@ -275,10 +309,9 @@ class Recipe:
     largest_norm: float = 1.0
 
     def __post_init__(self):
-        for name in ("n_steps", "n_sequences", "n_warm_up"):
-            _check.integer(name, getattr(self, name), minimum=1)
-        if not 0 < self.learning_rate < np.inf:
-            raise ValueError(f"learning_rate={self.learning_rate}, but must be above 0: use 0.01")
+        _check.integer_fields(self, ["n_steps", "n_sequences", "n_warm_up"], minimum=1)
+        _check.positive("learning_rate", self.learning_rate)
+        _check.positive("largest_norm", self.largest_norm)
         _check.fraction("last_rate", self.last_rate)
 
     def rate(self, step):
@@ -331,7 +364,7 @@ def fit(model, task, recipe, seed, *, watch=None, watch_at=(), progress=None):
     watch : callable, optional
         Called with the model; what it returns is kept as a snapshot.
     watch_at : iterable of int, optional
-        Numbers of steps done at which to call ``watch``; 0 = before training.
+        Numbers of steps done at which to call ``watch``, up to ``n_steps``; 0 = before training.
     progress : callable, optional
         Wraps the steps, as ``tqdm.auto.tqdm`` does.  None = no progress bar.
 
@@ -343,10 +376,11 @@ def fit(model, task, recipe, seed, *, watch=None, watch_at=(), progress=None):
     Raises
     ------
     ValueError
-        The loss or a gradient is no longer finite; the parameters stay as they were before
-        that step.
+        Training diverged: a number is no longer finite.  The parameters stay as they were before
+        that step.  Or ``watch_at`` names a step that there is not.
     TypeError
-        ``seed`` is not an integer.
+        ``seed`` or an entry of ``watch_at`` is not an integer, or a model, task, recipe or
+        function is something else.
 
     Examples
     --------
@@ -357,21 +391,41 @@ def fit(model, task, recipe, seed, *, watch=None, watch_at=(), progress=None):
     >>> len(history.losses)
     3
     """
+    parts = ("parameters", "gradients", "forward", "loss", "backward")
+    _check.has("model", model, parts, "a VectorModel or TokenModel")
+    _check.has("task", task, ["batch"], "one of mha_lib.tasks")
+    _check.has("recipe", recipe, ["rate"], "a Recipe")
+    for name, function in (("watch", watch), ("progress", progress)):
+        if function is not None:
+            _check.has(name, function, ["__call__"], "a function, or None")
+    # The 1 keeps these batches apart from those that anyone draws from a plain seed.
     rng = np.random.default_rng([_check.integer("seed", seed, minimum=0), 1])
-    adam, history, watch_at = Adam(model.parameters), History(), set(watch_at)
+    watch_at = {_check.integer("watch_at", step, minimum=0) for step in watch_at}
+    if max(watch_at, default=0) > recipe.n_steps:
+        raise ValueError(
+            f"watch_at names step {max(watch_at)}, but there are n_steps={recipe.n_steps}: "
+            f"name steps up to n_steps"
+        )
+    adam, history = Adam(model.parameters), History()
     if watch is not None and 0 in watch_at:
         history.snapshots[0] = watch(model)
     steps = range(1, recipe.n_steps + 1)
     for step in steps if progress is None else progress(steps):
         batch = task.batch(rng, recipe.n_sequences)
-        loss, d_outputs, measures = model.loss(model.forward(batch), batch)
-        model.backward(d_outputs)
-        norm = clip_gradients(model.gradients, recipe.largest_norm)
-        if not np.isfinite(loss + norm):
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+                loss, d_outputs, measures = model.loss(model.forward(batch), batch)
+                model.backward(d_outputs)
+                norm = clip_gradients(model.gradients, recipe.largest_norm)
+            if not np.isfinite(loss + norm):
+                raise _check.NotFiniteError(f"the loss is {loss}, its gradient has length {norm}")
+        except _check.NotFiniteError as error:
+            if step == 1:  # nothing was learned yet: the model or its data are to blame
+                raise
             raise ValueError(
-                f"training diverged at step {step}: the loss is {loss} and the gradient has "
-                f"length {norm}; use a learning_rate below {recipe.learning_rate}"
-            )
+                f"training diverged at step {step}, where numbers left the range of floats: "
+                f"use a learning_rate below {recipe.learning_rate}"
+            ) from error
         adam.step(model.gradients, recipe.rate(step))
         history.losses.append(loss)
         history.measures.append(measures)

@@ -4,6 +4,7 @@
 are written number by number from the equations, and count the multiply-adds that they do.
 """
 
+import cmath
 import math
 from collections import Counter
 
@@ -84,10 +85,28 @@ def attend_everywhere(q, k, v, mask=None):
     return out, weights
 
 
-def attend_in_heads(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, n_kv_heads=None):
+def turn(rows):
+    """Turn the coordinate pairs of row i, (n, d_k), by i times their frequencies.
+
+    Coordinates j and j + d_k / 2 are one complex number, which a turn multiplies.
+    """
+    n, d_k = rows.shape
+    turned = np.empty((n, d_k))
+    for i in range(n):
+        for j in range(d_k // 2):
+            angle = i * 10_000 ** (-2 * j / d_k)
+            number = complex(rows[i, j], rows[i, j + d_k // 2]) * cmath.exp(1j * angle)
+            turned[i, j], turned[i, j + d_k // 2] = number.real, number.imag
+    return turned
+
+
+def attend_in_heads(
+    x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, n_kv_heads=None, rotary=False
+):
     """Multi-head attention of one sequence: x (n, d), context (m, d_c), mask (h, n, m).
 
     With ``n_kv_heads``, neighbouring query heads share the columns of ``w_k`` and ``w_v``.
+    With ``rotary``, each head's queries and keys are turned.
     """
     context = x if context is None else context
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
@@ -99,9 +118,13 @@ def attend_in_heads(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, 
     weights = np.empty((n_heads, len(x), len(context)))
     for head in range(n_heads):
         kv_head = head * n_kv_heads // n_heads
+        q_head = q[:, head * d_k : (head + 1) * d_k]
+        k_head = k[:, kv_head * d_k : (kv_head + 1) * d_k]
+        if rotary:
+            q_head, k_head = turn(q_head), turn(k_head)
         concatenated[:, head * d_v : (head + 1) * d_v], weights[head] = attend(
-            q[:, head * d_k : (head + 1) * d_k],
-            k[:, kv_head * d_k : (kv_head + 1) * d_k],
+            q_head,
+            k_head,
             v[:, kv_head * d_v : (kv_head + 1) * d_v],
             None if mask is None else mask[head],
         )

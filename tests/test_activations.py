@@ -1,11 +1,13 @@
-"""The softmax."""
+"""The softmax, in place too, and its backward."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mha_lib import softmax
+from mha_lib.activations import softmax_backward, softmax_in_place
 from tests import reference
+from tests.gradients import TOLERANCE, relative_error
 
 pytestmark = pytest.mark.filterwarnings("error")
 INF, NAN = np.inf, np.nan
@@ -76,3 +78,93 @@ def test_read_only_scores_in_any_memory_order_are_left_alone(rng, awkward):
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
 def test_no_scores_make_no_weights(shape):
     assert_array_equal(softmax(np.zeros(shape)), np.zeros(shape), strict=True)
+
+
+# --- in place -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(7,), (5, 7), (2, 3, 5, 7)])
+def test_in_place_it_is_the_same_softmax(rng, shape, dtype):
+    z = rng.normal(scale=3, size=shape).astype(dtype)
+    z[..., 2] = -INF
+    expected = softmax(z)
+    weights = softmax_in_place(z)
+    assert weights is z
+    assert weights.dtype == dtype
+    assert_allclose(weights, expected, rtol=1e-6 if dtype == np.float32 else 1e-14)
+
+
+@pytest.mark.parametrize(
+    "row", [[1e4, -1e4, 1e4], [1e300, -1e300, 0], [-1.7e308, 1.7e308, 0], [-INF, 3, 3], [-INF] * 3]
+)
+def test_in_place_extreme_scores_are_the_same_too(row):
+    z = np.array([[0.0, 1.0, 2.0], row])
+    expected = softmax(z)
+    assert_allclose(softmax_in_place(z), expected, rtol=1e-14)
+
+
+def test_in_place_nothing_beside_a_view_is_touched(rng):
+    whole = rng.normal(size=(5, 14))
+    kept, expected = whole[:, ::2].copy(), softmax(whole[:, 1::2])
+    softmax_in_place(whole[:, 1::2])
+    assert_array_equal(whole[:, ::2], kept)
+    assert_allclose(whole[:, 1::2], expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_in_place_no_scores_make_no_weights(shape):
+    assert_array_equal(softmax_in_place(np.zeros(shape)), np.zeros(shape), strict=True)
+
+
+# --- backward -------------------------------------------------------------------------------
+
+
+def test_a_backward_row_worked_out_by_hand():
+    # The weighted mean of d_weights is 4; each entry gets its weight times what it has beyond that.
+    d_z = softmax_backward([4.0, 0.0, 8.0], [0.5, 0.25, 0.25])
+    assert_array_equal(d_z, [0.0, -1.0, 1.0], strict=True)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3, np.int8(1)])
+def test_the_backward_is_the_gradient_along_every_axis(rng, axis):
+    z, d_weights = rng.normal(size=(2, 2, 5, 7))
+    d_z = softmax_backward(d_weights, softmax(z, axis), axis)
+    assert relative_error(d_z, lambda: np.sum(d_weights * softmax(z, axis)), z) < TOLERANCE
+    assert_allclose(d_z.sum(axis=axis), 0, atol=1e-14)  # one number more changes no weight
+
+
+@pytest.mark.parametrize("z", [[1e4, -1e4, 1e4], [1e300, -1e300, 1e300], [-INF, 3, 1], [-INF] * 3])
+def test_where_a_weight_is_0_so_is_the_gradient(rng, z):
+    weights = softmax(z)
+    d_z = softmax_backward(rng.normal(size=3), weights)
+    assert_array_equal(d_z == 0, weights == 0)
+    assert np.isfinite(d_z).all()
+
+
+@pytest.mark.parametrize(
+    ("d_type", "weights_type", "result"),
+    [
+        ("float32", "float32", "float32"),
+        ("float32", "float64", "float64"),
+        ("float64", "float32", "float64"),
+        ("int8", "int64", "float64"),
+    ],
+)
+def test_the_backward_keeps_the_dtype(d_type, weights_type, result):
+    d_weights, weights = np.array([[4, 8], [3, 5]], d_type), np.array([[1, 0], [0, 1]])
+    d_z = softmax_backward(d_weights, weights.astype(weights_type))
+    assert_array_equal(d_z, np.zeros((2, 2), result), strict=True)
+
+
+def test_the_backward_leaves_read_only_arrays_in_any_memory_order_alone(rng, awkward):
+    z, d_weights = rng.normal(size=(2, 5, 7))
+    d_z = softmax_backward(awkward(d_weights), awkward(softmax(z)), axis=0)
+    assert_allclose(d_z, softmax_backward(d_weights, softmax(z), axis=0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_no_weights_have_no_gradient(shape):
+    assert_array_equal(
+        softmax_backward(np.zeros(shape), np.zeros(shape)), np.zeros(shape), strict=True
+    )

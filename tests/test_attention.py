@@ -1,11 +1,13 @@
-"""Scaled dot-product attention."""
+"""Scaled dot-product attention and its backward."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mha_lib import causal_mask, scaled_dot_product_attention
+from mha_lib.attention import scaled_dot_product_attention_backward
 from tests import reference
+from tests.gradients import TOLERANCE, relative_error
 
 pytestmark = pytest.mark.filterwarnings("error")
 INF, NAN = np.inf, np.nan
@@ -225,3 +227,120 @@ def test_read_only_arrays_in_any_memory_order_are_left_alone(qkv, awkward, value
     expected_out, expected_weights = scaled_dot_product_attention(q, k, v, mask)
     assert_allclose(out, expected_out, atol=1e-12)
     assert_allclose(weights, expected_weights, atol=1e-12)
+
+
+# --- backward -------------------------------------------------------------------------------
+
+
+def gradients(d_out, q, k, v, mask=None):
+    """Return d_q, d_k and d_v after a forward pass."""
+    _, weights = scaled_dot_product_attention(q, k, v, mask)
+    return scaled_dot_product_attention_backward(d_out, q, k, v, weights)
+
+
+def test_gradients_worked_out_by_hand():
+    # Two equal keys share the weight.  The output rises by (6 - 2) / 2 per weight that moves, and
+    # a weight moves by 1/4 of the score; scores are half the dot products, since Dk = 4.
+    q, k = np.array([[1.0, 2.0, 0.0, 0.0]]), np.array([[8.0, 0, 0, 0], [0, 4.0, 0, 0]])
+    v = np.array([[6.0], [2.0]])
+    d_q, d_k, d_v = gradients(np.array([[1.0]]), q, k, v)
+    assert_allclose(d_q, [[4.0, -2.0, 0.0, 0.0]], rtol=1e-14)
+    assert_allclose(d_k, [[0.5, 1.0, 0.0, 0.0], [-0.5, -1.0, 0.0, 0.0]], rtol=1e-14)
+    assert_allclose(d_v, [[0.5], [0.5]], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("q_lead", "k_lead", "v_lead", "mask_shape"),
+    [
+        pytest.param((), (), (), None, id="one head"),
+        pytest.param((), (), (), (TQ, TK), id="one head, masked"),
+        pytest.param((B, H), (B, H), (B, H), None, id="batch and heads"),
+        pytest.param((B, H), (B, H), (B, H), (H, TQ, TK), id="mask per head"),
+        pytest.param((B, 1), (H,), (), (TQ, TK), id="leading axes from q and from k"),
+        pytest.param((), (), (B, H), None, id="leading axes from v alone"),
+        pytest.param((), (H, 1), (1, 1, B), (TQ, TK), id="three leading axes"),
+    ],
+)
+def test_the_backward_is_the_gradient(rng, q_lead, k_lead, v_lead, mask_shape):
+    arrays = {
+        "q": rng.normal(size=(*q_lead, TQ, DK)),
+        "k": rng.normal(size=(*k_lead, TK, DK)),
+        "v": rng.normal(size=(*v_lead, TK, DV)),
+    }
+    mask = None
+    if mask_shape is not None:
+        mask = rng.random(mask_shape) < 0.6
+        mask[..., 3, :] = False  # a query that may look nowhere
+    out, weights = scaled_dot_product_attention(**arrays, mask=mask)
+    d_out = rng.normal(size=out.shape)
+    d_q, d_k, d_v = scaled_dot_product_attention_backward(d_out, **arrays, weights=weights)
+
+    def loss():
+        return np.sum(d_out * scaled_dot_product_attention(**arrays, mask=mask)[0])
+
+    errors = {
+        name: relative_error(gradient, loss, arrays[name])
+        for name, gradient in (("q", d_q), ("k", d_k), ("v", d_v))
+    }
+    assert max(errors.values()) < TOLERANCE, errors
+    assert mask is None or (d_q[..., 3, :] == 0).all()
+
+
+def test_a_pair_that_is_masked_passes_no_gradient(rng, qkv):
+    q, k, v = qkv
+    d_out = rng.normal(size=(TQ, DV))
+    mask = rng.random((TQ, TK)) < 0.6
+    mask[:, 4] = False  # a key that nobody may look at
+    mask[2] = np.arange(TK) == 1  # a query without a choice
+    mask[3] = False
+    d_q, d_k, d_v = gradients(d_out, q, k, v, mask)
+    assert_array_equal(d_q[[2, 3]], 0)
+    assert_array_equal(d_k[4], 0)
+    assert_array_equal(d_v[4], 0)
+    # What a query may not look at may change: its gradient stays.
+    hidden = ~mask[0]
+    k[hidden], v[hidden] = 1e3, -1e3
+    new_d_q, _, _ = gradients(d_out, q, k, v, mask)
+    assert_array_equal(new_d_q[0], d_q[0])
+    assert (new_d_q[1] != d_q[1]).any()
+
+
+@pytest.mark.parametrize("size", [1e4, 1e150])
+def test_gradients_of_huge_scores_are_finite(rng, qkv, size):
+    q, k, v = qkv
+    d_out = rng.normal(size=(TQ, DV))
+    best = (q @ k.T).argmax(axis=1)
+    d_q, d_k, d_v = gradients(d_out, q * size, k * size, v)
+    assert_array_equal(d_q, np.zeros((TQ, DK)))  # the choice is made for good
+    assert_array_equal(d_k, np.zeros((TK, DK)))
+    assert_allclose(d_v, np.eye(TK)[:, best] @ d_out, rtol=1e-12)
+
+
+@pytest.mark.parametrize("tq", [0, TQ])
+@pytest.mark.parametrize("tk", [0, TK])
+@pytest.mark.parametrize("n_sequences", [0, B])
+def test_gradients_of_sequences_of_length_0_are_allowed(qkv, n_sequences, tq, tk):
+    q, k, v = qkv
+    q = np.broadcast_to(q, (n_sequences, TQ, DK))[:, :tq]
+    k, v = k[None, :tk], v[:tk]
+    found = gradients(np.ones((n_sequences, tq, DV)), q, k, v)
+    assert [gradient.shape for gradient in found] == [q.shape, k.shape, v.shape]
+    if n_sequences * tq == 0:
+        assert_array_equal(found[1], np.zeros((1, tk, DK)))
+        assert_array_equal(found[2], np.zeros((tk, DV)))
+
+
+def test_float32_gradients_stay_float32(rng, qkv):
+    d_out = rng.normal(size=(TQ, DV))
+    found = gradients(*(array.astype(np.float32) for array in (d_out, *qkv)))
+    for gradient, expected in zip(found, gradients(d_out, *qkv), strict=True):
+        assert gradient.dtype == np.float32
+        assert_allclose(gradient, expected, atol=1e-5)
+
+
+def test_the_backward_leaves_read_only_arrays_in_any_memory_order_alone(rng, qkv, awkward):
+    arrays = rng.normal(size=(TQ, DV)), *qkv
+    for gradient, expected in zip(
+        gradients(*map(awkward, arrays)), gradients(*arrays), strict=True
+    ):
+        assert_allclose(gradient, expected, atol=1e-13)

@@ -12,8 +12,15 @@ function render(context) {
   const between = (more, fewer) => study().greedy
     .slice(Math.max(0, total() - more), Math.max(0, total() - fewer)).map(headName).join(", ");
 
-  const controls = [choice(model, "study", "model"),
-    slider(model, "kept", "heads kept", (kept) => `${kept} of ${total()}`)];
+  const kept = {
+    ...slider(model, "kept", "heads kept", (kept) => `${kept} of ${total()}`),
+    move: (was, is) => {
+      const heads = between(Math.max(was, is), Math.min(was, is));
+      const seed = study().n_seeds > 1 ? " (first seed)" : "";
+      return heads && `Greedy ${is < was ? "removes" : "keeps"} ${heads}${seed}.`;
+    },
+  };
+  const controls = [choice(model, "study", "model"), kept];
   const caption = el("figcaption", {});
   const lines = el("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img" });
   const most = el("span", {});
@@ -94,14 +101,6 @@ function render(context) {
     name: "Pruning",
     controls,
     draw,
-    words: {
-      study: (was, is) => `Model: ${was} → ${is}.`,
-      kept: (was, is) => {
-        const heads = between(Math.max(was, is), Math.min(was, is));
-        if (!heads) return "";
-        return `Greedy ${is < was ? "removes" : "keeps"} ${heads}${study().n_seeds > 1 ? " (first seed)" : ""}.`;
-      },
-    },
   });
   view.section.classList.add("mha-pruning");
   view.result.append(

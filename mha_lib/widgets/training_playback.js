@@ -9,7 +9,8 @@ function render(context) {
   const headName = (i) => `${run.n_layers > 1 ? `layer ${Math.floor(i / run.n_heads) + 1} ` : ""}` +
     `head ${(i % run.n_heads) + 1}`;
   const chip = (i, text) => headChip(i % run.n_heads, text);
-  const step = slider(model, "step", "training step", spoken);
+  const step = { ...slider(model, "step", "training step", spoken),
+    move: (was, is) => `From step ${was} to ${is}.` };
   const button = el("button", { type: "button", class: "mha-button" });
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let timer, drawn;
@@ -202,7 +203,6 @@ function render(context) {
     name: "Training playback",
     controls: [step],
     draw,
-    words: { step: (was, is) => `Step ${was} → ${is}.` },
     quiet: () => timer !== undefined,
   });
   view.section.classList.add("mha-training");

@@ -1,6 +1,6 @@
-"""The widgets of the built book: every slider, by keyboard and by pointer, against the library.
+"""The widgets of the built book: every position of every slider, against the library.
 
-By keyboard on the served site, by pointer on the same pages opened from their files.
+By keyboard and by pointer, each on the served site and on the same pages opened from their files.
 """
 
 import itertools
@@ -23,6 +23,9 @@ from tests.browser.test_pages import AXE, RUN_AXE
 SPLITTER, ONE, BUDGET = "Head splitter", "One distribution", "Budget"
 PLAYBACK, PRUNING = "Training playback", "Pruning"
 
+by_every_way = pytest.mark.parametrize("way", WAYS)
+served_and_from_file = pytest.mark.parametrize("from_file", [False, True], ids=["served", "file"])
+
 
 @pytest.fixture
 def widget_on_site(visit, site):
@@ -34,14 +37,21 @@ def widget_on_site(visit, site):
         for path in sorted(SITE.glob("chapters/*.html")):
             if mark in path.read_text(encoding="utf-8"):
                 page = visit(**options).open(f"{home}/chapters/{path.name}")
-                return page.get_by_role("region", name=name, exact=True).first
+                page.get_by_role("region", name=name, exact=True).first.wait_for()
+                # By its attribute from here on: to look through a page's roles takes long.
+                return page.locator(f'section[aria-label="{name}"]').first
         pytest.fail(f"no page of the book shows {kind.__name__}")
 
     return start
 
 
-def value_of(widget, label):
-    return slider(widget, label).get_attribute("aria-valuetext")
+def settings(widget):
+    """Return what each slider says, by its label."""
+    return dict(
+        widget.get_by_role("slider").evaluate_all(
+            "(all) => all.map((one) => [one.labels[0].textContent, one.ariaValueText])"
+        )
+    )
 
 
 def put(widget, label, spoken):
@@ -61,12 +71,13 @@ def open_numbers(widget):
 
 def shown_weights(widget):
     """Return the marked token's weights as the table shows them, (keys, heads)."""
-    rows = widget.locator(".mha-table tbody tr").all()
-    return np.array([[float(n) for n in row.locator("td").all_inner_texts()] for row in rows])
+    rows = widget.locator(".mha-table tbody tr").all_inner_texts()
+    return np.array([[float(n) for n in row.split("\t")[1:]] for row in rows])
 
 
-def expect_head_splitter(widget, h, d, token=6):
-    """Compare everything that the head splitter says with the library."""
+def expect_head_splitter(widget, token=6):
+    """Compare everything that the head splitter says with the library, at its present setting."""
+    h, d = map(int, settings(widget).values())
     if d % h:
         try:
             split_heads(np.zeros((1, d)), h)
@@ -90,15 +101,14 @@ def expect_head_splitter(widget, h, d, token=6):
     assert f"{d // h} of the {d} columns" in widget.get_by_role("status").inner_text()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_head_splitter_shows_what_the_library_computes(widget_on_site, way):
-    widget = widget_on_site(HeadSplitter, SPLITTER, from_file=way == "pointer")
+@by_every_way
+@served_and_from_file
+def test_head_splitter_shows_what_the_library_computes(widget_on_site, way, from_file):
+    widget = widget_on_site(HeadSplitter, SPLITTER, from_file=from_file)
     open_numbers(widget)
     for label in ("heads h", "width d"):
         for _ in WAYS[way](slider(widget, label)):
-            expect_head_splitter(
-                widget, int(value_of(widget, "heads h")), int(value_of(widget, "width d"))
-            )
+            expect_head_splitter(widget)
         if label == "heads h":
             put(widget, "heads h", "4")
 
@@ -109,13 +119,17 @@ def test_head_splitter_tells_impossible_pairs_from_possible_ones(widget_on_site)
     put(widget, "heads h", "5")
     put(widget, "width d", "16")
     assert widget.get_by_text("use n_heads=4 or 8").is_visible()
+    # The reason is read out too, and with the move.
+    said = widget.get_by_role("status").inner_text()
+    assert said.startswith("Width d: from 12 to 16.")
+    assert "use n_heads=4 or 8" in said
     put(widget, "heads h", "4")
     assert not widget.locator(".mha-problem").is_visible()
 
 
 def test_head_splitter_marks_a_token_in_every_head(widget_on_site):
     widget = widget_on_site(HeadSplitter, SPLITTER)
-    h, d = int(value_of(widget, "heads h")), int(value_of(widget, "width d"))
+    h = int(settings(widget)["heads h"])
     open_numbers(widget)
     group = widget.get_by_role("radiogroup")
     marked = group.locator("[tabindex='0']")
@@ -133,7 +147,7 @@ def test_head_splitter_marks_a_token_in_every_head(widget_on_site):
         act()
         assert group.get_by_role("radio", checked=True).count() == 1
         assert group.get_by_role("radio").nth(token).get_attribute("aria-checked") == "true"
-        expect_head_splitter(widget, h, d, token)
+        expect_head_splitter(widget, token)
         for head in range(h):
             area = widget.locator(".mha-map .mha-canvas").nth(head).bounding_box()
             mark = widget.locator(".mha-map .mha-row-mark").nth(head).bounding_box()
@@ -150,11 +164,9 @@ def hover_row(widget, row):
 
 def expect_one_distribution(widget):
     """Compare what the widget says with the library, at its present setting."""
-    score, n = (
-        float(value_of(widget, "score of the marked token")),
-        int(value_of(widget, "tokens n")),
-    )
-    h, d = int(value_of(widget, "heads h").split()[0]), int(value_of(widget, "width d"))
+    values = settings(widget).values()
+    score, n, h, d = (float(value.split()[0]) for value in values)
+    n, h, d = int(n), int(h), int(d)
     if d % h:
         assert f"n_heads={h} does not divide d={d}" in widget.locator(".mha-problem").inner_text()
         return
@@ -177,9 +189,10 @@ def expect_one_distribution(widget):
     assert f"= {1 - n**-0.5:.2f}" in widget.locator(".mha-plot figcaption").inner_text()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_one_distribution_shows_what_the_library_computes(widget_on_site, way):
-    widget = widget_on_site(OneDistribution, ONE, from_file=way == "pointer")
+@by_every_way
+@served_and_from_file
+def test_one_distribution_shows_what_the_library_computes(widget_on_site, way, from_file):
+    widget = widget_on_site(OneDistribution, ONE, from_file=from_file)
     for label in ("score of the marked token", "tokens n", "width d", "heads h"):
         for _ in WAYS[way](slider(widget, label)):
             expect_one_distribution(widget)
@@ -192,18 +205,18 @@ def test_one_distribution_shows_what_the_library_computes(widget_on_site, way):
 def test_a_second_row_removes_both_errors(widget_on_site):
     widget = widget_on_site(OneDistribution, ONE)
     widget.get_by_role("button", name="Add a second row").click()
-    assert value_of(widget, "heads h") == "2 rows"
+    assert settings(widget)["heads h"] == "2 rows"
     expect_one_distribution(widget)
     assert widget.locator(".mha-meter .mha-value").all_inner_texts() == ["error 0.00"] * 2
     widget.get_by_role("button", name="Back to one row").click()
-    assert value_of(widget, "heads h") == "1 row"
+    assert settings(widget)["heads h"] == "1 row"
     expect_one_distribution(widget)
 
 
 def expect_budget(widget):
     """Compare the counts shown with `attention_cost`, at the present setting."""
-    n, d = (int(value_of(widget, label).replace(",", "")) for label in ("tokens n", "width d"))
-    h, kv = int(value_of(widget, "heads h")), value_of(widget, "key/value heads")
+    *counts, kv = settings(widget).values()
+    n, d, h = (int(count.replace(",", "")) for count in counts)
     kv = h if kv == "as many as h" else int(kv)
     if d % h or h % kv:
         said = widget.locator(".mha-problem").inner_text()
@@ -219,9 +232,10 @@ def expect_budget(widget):
     np.testing.assert_allclose(ratios, expected, rtol=0.006)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_budget_shows_what_the_library_computes(widget_on_site, way):
-    widget = widget_on_site(Budget, BUDGET, from_file=way == "pointer")
+@by_every_way
+@served_and_from_file
+def test_budget_shows_what_the_library_computes(widget_on_site, way, from_file):
+    widget = widget_on_site(Budget, BUDGET, from_file=from_file)
     for label in ("tokens n", "width d", "heads h", "key/value heads"):
         for _ in WAYS[way](slider(widget, label)):
             expect_budget(widget)
@@ -383,7 +397,7 @@ def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_run
     wait_for_step(page, 30)
     page.get_by_role("button", name="Play again").wait_for()
     assert status.get_attribute("aria-live") == "polite"
-    assert status.inner_text().startswith("The end of training. Step 20 → 30. Loss ")
+    assert status.inner_text().startswith("The end of training. From step 20 to 30. Loss ")
     expect_playback(page, run)
     page.get_by_role("button", name="Play again").click()
     wait_for_step(page, 0)
@@ -502,7 +516,7 @@ def test_pruning_shows_every_number_of_heads(open_static, tiny_studies, way):
             else:
                 radio.click()
             said = widget.get_by_role("status").inner_text()
-            assert said.startswith("Model: three jobs → induction. ")
+            assert said.startswith("Model: from three jobs to induction. ")
         assert radio.is_checked()
         assert widget.get_by_role("radio", checked=True).count() == 1
         for _ in WAYS[way](slider(widget, "heads kept")):
@@ -646,9 +660,44 @@ def test_without_javascript_there_is_a_picture_with_a_text(open_static, visit, k
 def test_line_says_what_changed(open_static):
     window = open_static(HeadSplitter())
     status = window.page.get_by_role("status")
-    assert "→" not in status.inner_text()
+    assert "from" not in status.inner_text()
     put(window.page, "heads h", "2")
-    assert status.inner_text().startswith("Heads: 1 → 2. Each head gets 8 of the 16 columns")
+    said = "Heads h: from 1 to 2. Each head gets 8 of the 16 columns"
+    assert status.inner_text().startswith(said)
+
+
+def test_choice_of_a_token_is_read_out(open_static):
+    splitter = HeadSplitter(n_heads=2)
+    page = open_static(splitter).page
+    heard = page.locator("[aria-live]")
+    assert heard.inner_text() == ""
+    page.get_by_role("radio", checked=True).press("ArrowRight")
+    words = splitter.tokens
+    rows = splitter.weights()[:, splitter.token + 1]
+    tops = (f"head {i + 1}, {words[row.argmax()]} {row.max():.2f}" for i, row in enumerate(rows))
+    chosen = words[splitter.token + 1]
+    assert heard.inner_text() == f"“{chosen}” looks most at: {'; '.join(tops)}."
+    # After a move of a slider this would be out of date.
+    put(page, "heads h", "4")
+    assert heard.inner_text() == ""
+
+
+def test_nothing_is_read_out_that_says_nothing_new(open_static):
+    window = open_static(HeadSplitter(), OneDistribution())
+    assert "▸" not in window.page.get_by_role("region", name=SPLITTER).aria_snapshot()
+    drawn = window.page.get_by_role("region", name=ONE).get_by_role("img")
+    # The caption of a row says its weights; of the plot, the numbers on its axes say nothing.
+    assert drawn.count() == 1
+    assert drawn.locator("text:not([aria-hidden])").count() == 0
+    start = OneDistribution()._curves["16"][0]
+    assert f"from {start[0]:.2f} and {start[1]:.2f}" in drawn.get_attribute("aria-label")
+
+
+def test_columns_of_the_budget_have_names_on_a_phone(open_static):
+    window = open_static(Budget(), viewport={"width": 390, "height": 800})
+    headers = window.page.get_by_role("columnheader")
+    assert headers.all_inner_texts() == ["what", "count", "relative to one head"]
+    assert window.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_two_widgets_do_not_disturb_each_other(open_static):
@@ -689,7 +738,7 @@ def test_two_playbacks_and_two_prunings_share_a_page(open_static, tiny_runs, tin
 def test_setting_outside_the_grid_that_was_saved_is_shown(open_static):
     widget = HeadSplitter(tokens=["a", "b"], n_heads=5, d=35)
     window = open_static(widget)
-    assert value_of(window.page, "width d") == "35"
+    assert settings(window.page)["width d"] == "35"
     assert window.page.locator(".mha-map").count() == 5
 
 
@@ -699,9 +748,9 @@ def test_container_and_link_work_on_a_page(open_static):
     window = open_static(ipywidgets.VBox([one, ipywidgets.IntSlider(), two]))
     first, second = window.page.get_by_role("region", name=BUDGET, exact=True).all()
     put(first, "heads h", "2")
-    assert value_of(second, "heads h") == "2"
+    assert settings(second)["heads h"] == "2"
     put(second, "heads h", "16")
-    assert value_of(first, "heads h") == "16"
+    assert settings(first)["heads h"] == "16"
     expect_budget(first)
     assert window.page.get_by_text("run in Jupyter").count() == 1
     link.unlink()
@@ -714,7 +763,8 @@ def test_forced_colours_and_print_show_the_maps(open_static, colours):
     assert canvas.is_visible()
     window.page.emulate_media(media="print")
     assert canvas.is_visible()
-    assert not window.page.get_by_role("slider").first.is_visible()
+    for role in ("slider", "radio", "button"):
+        assert window.page.get_by_role(role).count() == 0
     ink = window.page.locator(".mha-widget").evaluate("(node) => getComputedStyle(node).color")
     assert ink in ("rgb(0, 0, 0)", "rgb(255, 255, 255)")
 
