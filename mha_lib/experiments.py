@@ -56,7 +56,7 @@ class Run:
     --------
     >>> run = run_three_jobs(n_heads=2, d=8, n_steps=1)
     >>> run.reporting.tokens.shape
-    (256, 16)
+    (128, 16)
     """
 
     model: VectorModel | TokenModel
@@ -347,7 +347,7 @@ def run_three_jobs(n_heads=8, seed=0, *, d=64, n_steps=500, n_snapshots=None, pr
     task = ThreeJobs()
     model = TokenModel(task, d, n_heads, seed, positions="learned")
     recipe = Recipe(n_steps, learning_rate=2e-2)
-    return _run(model, task, recipe, seed, 256, n_snapshots=n_snapshots, progress=progress)
+    return _run(model, task, recipe, seed, 128, n_snapshots=n_snapshots, progress=progress)
 
 
 def run_induction(
