@@ -5,6 +5,7 @@ import pytest
 
 from mha_lib.experiments import run_induction, run_three_jobs
 from mha_lib.heads import study_pruning
+from mha_lib.models import TokenModel
 
 
 @pytest.fixture
@@ -54,13 +55,15 @@ def tiny_runs():
 
 @pytest.fixture(scope="session")
 def tiny_studies(tiny_runs):
-    """Return studies of them, on little data; of the first three, as if of several seeds."""
+    """Return studies of small models on little data: for the three jobs, of three seeds."""
 
-    def study(run, seed):
-        data = [run.task.batch(np.random.default_rng([seed, i]), 11) for i in range(2)]
-        return study_pruning(run.model, *data, seed, n_random=3)
+    def study(model, task, seed):
+        data = [task.batch(np.random.default_rng([seed, i]), 11) for i in range(2)]
+        return study_pruning(model, *data, seed, n_random=3)
 
+    jobs, induction = tiny_runs.values()
+    models = [jobs.model, *(TokenModel(jobs.task, 16, n_heads=4, seed=seed) for seed in (1, 2))]
     return {
-        "three jobs": [study(tiny_runs["three jobs"], seed) for seed in (1, 2, 3)],
-        "induction": study(tiny_runs["induction"], 4),
+        "three jobs": [study(model, jobs.task, seed) for seed, model in enumerate(models)],
+        "induction": study(induction.model, induction.task, 3),
     }

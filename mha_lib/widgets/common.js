@@ -182,7 +182,8 @@ function show({ model, el: root, signal },
       : frame.reader ? draw(frame.reader, now) : "Python is computing this setting.";
     const moved = before && controls.find((control) => before[control.name] !== now[control.name]);
     const text = [news, moved && moved.move(before[moved.name], now[moved.name]), said];
-    live.setAttribute("aria-live", quiet() ? "off" : "polite");
+    if (quiet()) live.setAttribute("aria-live", "off");
+    else live.removeAttribute("aria-live"); // a status is polite by itself
     // Numbers from the kernel that confirm those from the grid are no news.
     if (news || moved || !before || !status.textContent.endsWith(said)) {
       status.textContent = text.filter(Boolean).join(" ");
