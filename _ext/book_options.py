@@ -4,6 +4,8 @@
 ``{{ install_command }}`` the line that installs the library from there.
 """
 
+import os
+
 
 def _complete(app, config):
     url = config.html_theme_options["repository_url"]
@@ -18,5 +20,6 @@ def _complete(app, config):
 
 
 def setup(app):
+    os.environ["TQDM_DISABLE"] = "1"  # a progress bar on a page would show nothing but its end
     app.connect("config-inited", _complete)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

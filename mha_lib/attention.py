@@ -144,7 +144,8 @@ def scaled_dot_product_attention_backward(d_out, q, k, v, weights):
 
     d_v = weights.swapaxes(-1, -2) @ d_out  # (..., Tk, Dv)
     d_weights = d_out @ v.swapaxes(-1, -2)  # (..., Tq, Tk)
-    d_scores = softmax_backward(d_weights, weights) / float(np.sqrt(q.shape[-1]))  # (..., Tq, Tk)
+    d_scores = softmax_backward(d_weights, weights)  # (..., Tq, Tk)
+    d_scores /= float(np.sqrt(q.shape[-1]))
     d_q = d_scores @ k  # (..., Tq, Dk)
     d_k = d_scores.swapaxes(-1, -2) @ q  # (..., Tk, Dk)
     return _summed_to(q.shape, d_q), _summed_to(k.shape, d_k), _summed_to(v.shape, d_v)

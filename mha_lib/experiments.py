@@ -25,6 +25,15 @@ from mha_lib.train import History, Recipe, fit
 # Training draws from other seeds, see `mha_lib.train.fit`.
 TUNING_SEED, REPORTING_SEED = 7, 99
 
+# What the book claims for at least 19 of 20 seeds, and what a slow test holds it to: the accuracy
+# in every job, and the score of the best head for each role (or the broadest head's entropy).
+CLAIMS = {
+    "three jobs": {
+        "accuracy": 0.99, "previous token": 0.75, "marked token": 0.95, "entropy": 0.9,
+    },
+    "induction": {"accuracy": 0.99, "previous token": 0.8, "induction": 0.9},
+}  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -47,7 +56,7 @@ class Run:
     --------
     >>> run = run_three_jobs(n_heads=2, d=8, n_steps=1)
     >>> run.reporting.tokens.shape
-    (512, 16)
+    (128, 16)
     """
 
     model: VectorModel | TokenModel
@@ -121,6 +130,11 @@ def head_scores(model, batch):
     """
     _check.has("model", model, ["layers", "evaluate"], "a VectorModel or TokenModel")
     model.forward(batch)
+    return _last_scores(model, batch)
+
+
+def _last_scores(model, batch):
+    """Return the scores of the heads in the last forward pass."""
     weights = [layer.weights for layer in model.layers]  # (B, h, n, n) each
     mask = _mask(model, weights[0].shape[-1])
     scores = {
@@ -208,10 +222,9 @@ def snapshot(model, batch):
     >>> snapshot(model, ThreeJobs().batch(np.random.default_rng(0), 8)).weights.shape
     (1, 4, 16, 16)
     """
-    scores = head_scores(model, batch)
-    weights = np.stack([layer.weights[0] for layer in model.layers])
     loss, measures = model.evaluate(batch)
-    return Snapshot(weights, scores, loss, measures)
+    weights = np.stack([layer.weights[0] for layer in model.layers])  # (L, h, n, n)
+    return Snapshot(weights, _last_scores(model, batch), loss, measures)
 
 
 def snapshot_steps(n_steps, n_snapshots):
@@ -289,7 +302,7 @@ def run_marked_and_mean(
     model = VectorModel(
         task, n_heads, seed, importance=importance, marker_in_values=marker_in_values
     )
-    recipe = Recipe(n_steps, learning_rate=1e-2, n_sequences=64)
+    recipe = Recipe(n_steps, learning_rate=1e-2)
     return _run(model, task, recipe, seed, n_sequences=2048, progress=progress)
 
 
@@ -332,11 +345,13 @@ def run_three_jobs(n_heads=8, seed=0, *, d=64, n_steps=500, n_snapshots=None, pr
     task = ThreeJobs()
     model = TokenModel(task, d, n_heads, seed, positions="learned")
     recipe = Recipe(n_steps, learning_rate=2e-2)
-    return _run(model, task, recipe, seed, 512, n_snapshots=n_snapshots, progress=progress)
+    return _run(model, task, recipe, seed, 128, n_snapshots=n_snapshots, progress=progress)
 
 
-def run_induction(n_heads=4, seed=0, *, d=32, n_steps=300, n_snapshots=None, progress=None):
-    """Train two causal layers to continue a repeated block.
+def run_induction(
+    n_heads=4, seed=0, *, d=32, n_layers=2, n_steps=300, n_snapshots=None, progress=None
+):
+    """Train causal layers to continue a repeated block.
 
     Parameters
     ----------
@@ -346,6 +361,8 @@ def run_induction(n_heads=4, seed=0, *, d=32, n_steps=300, n_snapshots=None, pro
         Seed of initial weights and of training data.
     d : int, default 32
         Model width.
+    n_layers : int, default 2
+        Number of attention layers.
     n_steps : int, default 300
         Steps of training, see `run_three_jobs`.
     n_snapshots : int, optional
@@ -371,9 +388,9 @@ def run_induction(n_heads=4, seed=0, *, d=32, n_steps=300, n_snapshots=None, pro
     (1,)
     """
     task = RepeatedSequence()
-    model = TokenModel(task, d, n_heads, seed, n_layers=2, positions="rotary", causal=True)
+    model = TokenModel(task, d, n_heads, seed, n_layers=n_layers, positions="rotary", causal=True)
     recipe = Recipe(n_steps, learning_rate=3e-2, n_warm_up=50, last_rate=0.01)
-    return _run(model, task, recipe, seed, 256, n_snapshots=n_snapshots, progress=progress)
+    return _run(model, task, recipe, seed, 128, n_snapshots=n_snapshots, progress=progress)
 
 
 def _run(model, task, recipe, seed, n_sequences, *, n_snapshots=None, progress=None):

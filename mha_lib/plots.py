@@ -124,6 +124,31 @@ def plot_frontier(errors, best_errors, ax):
     return ax
 
 
+def plot_trained_frontier(best_errors, trained, ax):
+    """Draw the errors that trained layers reach, beside the best that any row can reach.
+
+    Parameters
+    ----------
+    best_errors : pair of float arrays, each (s,)
+        Fetching and averaging error of the best rows, ordered along the frontier.
+    trained : dict of str to float array, each (r, 2)
+        Errors of r layers, by what to call them.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    ax.plot(*best_errors, color=HEAD_COLOURS[0], linewidth=3, label="best possible rows")
+    for i, (name, errors) in enumerate(trained.items()):
+        ax.plot(*np.transpose(errors), marker="os"[i % 2], markersize=8, linestyle="", label=name,
+                color=CURVE_COLOURS[i % 4], clip_on=False)  # fmt: skip
+    ax.set(xlabel="error of fetching", ylabel="error of averaging", xlim=(0, 1.02), ylim=(0, 1.02))
+    ax.set_aspect("equal")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    return ax
+
+
 def plot_attention_map(weights, tokens, ax, title=""):
     """Draw one head's attention weights: a row per query, a column per key.
 
@@ -171,6 +196,33 @@ def plot_attention_maps(weights, tokens, axes):
     axes[0].figure.colorbar(
         axes[0].images[0], ax=axes, location="bottom", shrink=0.6, label="attention weight"
     )
+    return axes
+
+
+def plot_role_maps(weights, heads, axes, label):
+    """Draw the maps of a few heads of a layer small, side by side, without the tokens' names.
+
+    Parameters
+    ----------
+    weights : float array, (h, n, n)
+        Attention weights of all heads.
+    heads : list of int
+        Which heads to draw, counted from 0.
+    axes : list of matplotlib Axes, as many as heads
+    label : str
+        Written beside the first map.
+
+    Returns
+    -------
+    axes : list of matplotlib Axes
+    """
+    for head, ax in zip(heads, axes, strict=True):
+        ax.imshow(weights[head], cmap=WEIGHT_MAP, vmin=0, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        colour = head_colour(head)
+        ax.set_title(f"head {head + 1}", color=ink(colour), backgroundcolor=colour)
+    axes[0].set_ylabel(f"{label}\nquery")
+    axes[0].set_xlabel("key")
     return axes
 
 
@@ -263,4 +315,57 @@ def plot_memory(lengths, series, ax):
     """
     _plot_curves(lengths, series, ax, _bytes_label)
     ax.set(xlabel="sequence length n", ylabel="memory")
+    return ax
+
+
+def plot_steps(series, ax, ylabel):
+    """Draw how quantities change over the steps of training.
+
+    Parameters
+    ----------
+    series : dict of str to pair of float arrays, each (r,)
+        Steps and values, by name.
+    ax : matplotlib Axes
+    ylabel : str
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    for i, (name, (steps, values)) in enumerate(series.items()):
+        ax.plot(steps, values, label=name, color=CURVE_COLOURS[i % 4],
+                linestyle=("-", "--", ":", "-.")[i % 4])  # fmt: skip
+    ax.set(xlabel="training step", ylabel=ylabel, xlim=(0, None), ylim=(0, None))
+    if len(series) > 1:
+        ax.legend()
+    return ax
+
+
+def plot_pruning(curves, floor, ax):
+    """Draw the accuracy that is left against the number of heads that are left.
+
+    Parameters
+    ----------
+    curves : dict of str to float array, each (S, L * h + 1)
+        Accuracy with all heads, without one, ..., without any; one row per seed.  The line is the
+        median over seeds, the band runs from the smallest to the largest.
+    floor : float
+        Accuracy without any head.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    for i, (name, rows) in enumerate(curves.items()):
+        kept = np.arange(rows.shape[1])[::-1]
+        style = {"linestyle": ("-", "--", ":", "-.")[i % 4], "marker": "osD^"[i % 4]}
+        ax.plot(kept, np.median(rows, axis=0), color=CURVE_COLOURS[i % 4], label=name, **style)
+        ax.fill_between(
+            kept, rows.min(axis=0), rows.max(axis=0), color=CURVE_COLOURS[i % 4], alpha=0.12
+        )
+    ax.axhline(floor, color=HEAD_COLOURS[7], linewidth=1)
+    ax.text(kept[0], floor, "no attention", va="bottom", fontsize=FONT_SIZE - 2)
+    ax.set(xlabel="heads kept", ylabel="accuracy", ylim=(0, 1.03), xlim=(kept[0] + 0.2, -0.2))
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
     return ax

@@ -94,10 +94,11 @@ def rotate(x, angles):
             f"angles has shape {angles.shape}, but x has shape {x.shape}: "
             f"make them with rotary_angles(n={n}, d_k={d_k})"
         )
-    cosine, sine = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
     half = d_k // 2
-    first, second = x[..., :half], x[..., half:]  # (..., n, d_k // 2) each
-    return np.concatenate([first * cosine - second * sine, first * sine + second * cosine], axis=-1)
+    # A pair read as one complex number is turned by multiplying it with exp(i angle).
+    pairs = x[..., :half] + 1j * x[..., half:]  # (..., n, d_k // 2)
+    pairs *= np.exp(1j * angles).astype(pairs.dtype)
+    return np.concatenate([pairs.real, pairs.imag], axis=-1)
 
 
 def _even(name, d_k):

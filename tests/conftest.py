@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from mha_lib.experiments import run_induction, run_three_jobs
+from mha_lib.heads import study_pruning
+
 
 @pytest.fixture
 def rng():
@@ -20,3 +23,44 @@ def awkward():
         return copy
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_runs():
+    """Return two models, barely trained, with 4 snapshots each.
+
+    The scores of the last snapshot are made up, so that there are heads of every name.
+    """
+    runs = {
+        "three jobs": run_three_jobs(n_heads=4, d=16, n_steps=30, n_snapshots=4),
+        "induction": run_induction(n_heads=2, d=16, n_steps=33, n_snapshots=4),
+    }
+    runs["three jobs"].history.snapshots[30].scores.update(
+        {
+            "previous token": np.array([[0.93, 0.08, 0.07, 0.5]]),
+            "marked token": np.array([[0.03, 0.61, 0.06, 0.5]]),
+            "entropy": np.array([[0.11, 0.35, 0.91, 0.9]]),
+        }
+    )
+    runs["induction"].history.snapshots[33].scores.update(
+        {
+            "previous token": np.array([[0.98, 0.51], [0.13, 0.12]]),
+            "induction": np.array([[0.02, 0.07], [0.89, 0.52]]),
+            "entropy": np.array([[0.05, 0.41], [0.17, 0.95]]),
+        }
+    )
+    return runs
+
+
+@pytest.fixture(scope="session")
+def tiny_studies(tiny_runs):
+    """Return studies of them, on little data; of the first three, as if of several seeds."""
+
+    def study(run, seed):
+        data = [run.task.batch(np.random.default_rng([seed, i]), 11) for i in range(2)]
+        return study_pruning(run.model, *data, seed, n_random=3)
+
+    return {
+        "three jobs": [study(tiny_runs["three jobs"], seed) for seed in (1, 2, 3)],
+        "induction": study(tiny_runs["induction"], 4),
+    }

@@ -6,6 +6,7 @@ Figures and widget state are left out of notebooks: they are large, differ betwe
 nbval does not compare them.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def refresh(path):
     notebook = read(path)
     client = NotebookClient(
         notebook,
-        timeout=120,
+        timeout=600,
         record_timing=False,
         resources={"metadata": {"path": str(path.parent)}},
     )
@@ -85,6 +86,7 @@ def readme_picture():
 
 
 if __name__ == "__main__":
+    os.environ["TQDM_DISABLE"] = "1"  # as under nbval
     README_PICTURE.write_text(readme_picture(), encoding="utf-8")
     chosen = [Path(name).resolve() for name in sys.argv[1:]] or PATHS
     for chosen_path in chosen:

@@ -1,20 +1,31 @@
 """The Python side of the widgets: numbers, errors, and manners as ipywidgets."""
 
+import gzip
+import json
 import re
+from dataclasses import replace
 
 import ipywidgets
 import numpy as np
 import pytest
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
+from static_widgets import rewrite_page
 
 from mha_lib import attention_cost, multi_head_attention, palette
+from mha_lib.experiments import (
+    chance_scores,
+    run_induction,
+    run_marked_and_mean,
+    run_three_jobs,
+    snapshot_steps,
+)
 from mha_lib.frontier import job_errors
 from mha_lib.palette import ink
-from mha_lib.widgets import Budget, HeadSplitter, OneDistribution
+from mha_lib.train import History
+from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
 from mha_lib.widgets.one_distribution import combined_errors
-
-ALL = (HeadSplitter, OneDistribution, Budget)
+from mha_lib.widgets.training_playback import named, smoothed, symbol
 
 
 def frame(widget, *values):
@@ -144,6 +155,139 @@ def test_budget_computes_what_is_not_in_the_grid():
     assert widget.cost() == attention_cost(77, 60, 5)
 
 
+@pytest.mark.parametrize("name", ["three jobs", "induction"])
+def test_playback_holds_every_snapshot(tiny_runs, name):
+    run = tiny_runs[name]
+    widget = TrainingPlayback(run)
+    assert widget.choices()["step"] == sorted(run.history.snapshots)
+    for step, snapshot in run.history.snapshots.items():
+        shape = snapshot.weights.shape  # (L, h, n, n)
+        n_heads, n_jobs = shape[0] * shape[1], len(run.task.jobs)
+        data = frame(widget, step)
+        weights = np.frombuffer(data[: snapshot.weights.size], np.uint8).reshape(shape)
+        np.testing.assert_allclose(weights / 255, snapshot.weights, atol=0.5 / 255)
+        names = data[weights.size : weights.size + n_heads]
+        words = ["", *widget._run["names"]]
+        assert [words[i] for i in names] == named(snapshot.scores).ravel().tolist()
+        numbers = np.frombuffer(data[weights.size + n_heads :], "<f4")
+        scores = np.concatenate([values.ravel() for values in snapshot.scores.values()])
+        expected = [*scores, snapshot.loss, *snapshot.measures]
+        np.testing.assert_allclose(numbers, expected, rtol=1e-6)
+        assert len(expected) == 3 * n_heads + 1 + n_jobs
+        assert widget._run["scores"] == list(snapshot.scores)
+
+
+def test_playback_says_what_stays_the_same(tiny_runs):
+    for run in tiny_runs.values():
+        fixed = TrainingPlayback(run)._run
+        chance = chance_scores(run.model, run.reporting)
+        assert dict(zip(fixed["scores"], fixed["chance"], strict=True)) == chance
+        assert fixed["n_steps"] == len(run.history.losses) == len(fixed["losses"])
+        assert fixed["tokens"] == ["ABCDEFGHIJKLMNOP"[i] for i in run.reporting.tokens[0]]
+        assert fixed["jobs"] == list(run.task.jobs)
+        assert fixed["n_sequences"] == len(run.reporting.tokens)
+        assert fixed["highest"] >= max(fixed["losses"])
+    assert TrainingPlayback(tiny_runs["induction"])._run["marked"] is None
+    marked = TrainingPlayback(tiny_runs["three jobs"])._run["marked"]
+    assert marked == tiny_runs["three jobs"].reporting.marked[0]
+
+
+def test_heads_are_named_after_scores_that_clearly_lead():
+    scores = {
+        "previous token": np.array([[0.51, 0.5, 0.7, 0.1, 0.6]]),
+        "marked token": np.array([[0.2, 0.5, 0.8, 0.1, 0.1]]),
+        "entropy": np.array([[0.1, 0.9, 0.1, 0.91, 0.95]]),
+    }
+    expected = [["previous token", "", "marked token", "broad", "previous token"]]
+    assert named(scores).tolist() == expected
+
+
+def test_losses_are_smoothed_by_the_mean_of_their_neighbours(rng):
+    losses = rng.random(23)
+    expected = [losses[max(0, i - 3) : i + 4].mean() for i in range(23)]
+    np.testing.assert_allclose(smoothed(losses, 7), expected)
+
+
+def test_symbols_are_letters_as_long_as_there_are_any():
+    assert [symbol(i) for i in (0, 25, 26)] == ["A", "Z", "26"]
+
+
+def test_playback_goes_to_the_steps_that_have_a_snapshot(tiny_runs):
+    widget = TrainingPlayback(tiny_runs["induction"], step=11, head=3)
+    assert widget.snapshot() is tiny_runs["induction"].history.snapshots[11]
+    widget.step = np.int64(33)
+    assert widget._live == frame(widget, 33)
+    for wrong, near in ((12, "step=11 or 22"), (40, "step=33")):
+        with pytest.raises(ValueError, match=f"no snapshot of that step: use {near}$"):
+            widget.step = wrong
+    assert widget.step == 33
+
+
+def test_playback_of_the_book_is_small(rng):
+    """Both runs together, as a page carries them, even if all they hold were noise."""
+    widgets = []
+    for run, n_steps in (
+        (run_three_jobs(n_steps=1, n_snapshots=2), 500),
+        (run_induction(n_steps=1, n_snapshots=2), 300),
+    ):
+        start = run.history.snapshots[0]
+        noise = {
+            step: replace(
+                start,
+                weights=rng.random(start.weights.shape),
+                scores={name: rng.random(score.shape) for name, score in start.scores.items()},
+                measures=rng.random(start.measures.shape),
+            )
+            for step in snapshot_steps(n_steps, 32)
+        }
+        history = History(rng.random(n_steps).tolist(), [], noise)
+        widgets.append(TrainingPlayback(replace(run, history=history)))
+    page = page_data(*widgets)
+    models = json.loads(page)["models"].values()
+    assert [len(model["state"]["_index"]) for model in models] == [32, 32]
+    assert len(gzip.compress(page.encode())) <= 300_000
+
+
+def page_data(*widgets):
+    """Return what a published page carries for these widgets, as JSON."""
+    state = ipywidgets.Widget.get_manager_state(widgets=widgets, drop_defaults=False)["state"]
+    view = '<script type="application/vnd.jupyter.widget-view+json">{"model_id": "%s"}</script>'
+    body, _ = rewrite_page("".join(view % widget.model_id for widget in widgets), state)
+    return re.search(r'id="widget-data">(.*)</script>', body, re.DOTALL)[1]
+
+
+def middle(curves):
+    """Return the middle, least and largest of an odd number of curves, point by point."""
+    ordered = np.sort(curves, axis=0)
+    return ordered[[len(curves) // 2, 0, -1]]
+
+
+@pytest.mark.parametrize("name", ["three jobs", "induction"])
+def test_pruning_holds_every_number_of_heads(tiny_studies, name):
+    seeds = np.atleast_1d(tiny_studies[name])
+    widget = Pruning(tiny_studies, study=name)
+    keys = ("greedy", "ablation", "gradient", "path")
+    orders = [middle([seed.curves[key] for seed in seeds]) for key in keys]
+    random = middle([seed.random.mean(axis=0) for seed in seeds])
+    random[1:] = middle(np.concatenate([seed.random for seed in seeds]))[1:]
+    floor = np.repeat(orders[0][:, -1:], 5, axis=1)
+    expected = np.array([*orders, random, floor])[..., ::-1]  # (orders, 3, heads kept)
+    for kept in range(5):
+        got = np.frombuffer(frame(widget, name, kept), "<f4").reshape(6, 3)
+        np.testing.assert_allclose(got, expected[..., kept], rtol=1e-6)
+        widget.kept = kept
+        np.testing.assert_allclose([*widget.results().values()], expected[..., kept])
+    fixed = widget._studies[name]
+    np.testing.assert_allclose([*fixed["curves"].values()], expected, atol=5e-5)
+    assert fixed["greedy"] == seeds[0].greedy.tolist()
+    assert (fixed["n_seeds"], fixed["n_random"]) == (len(seeds), 3)
+    assert fixed["n_layers"] == (2 if name == "induction" else 1)
+
+
+def test_pruning_starts_with_all_heads_of_the_first_model(tiny_studies):
+    assert repr(Pruning(tiny_studies)) == "Pruning(study='three jobs', kept=4)"
+
+
 # Impossible and wrong settings -------------------------------------------------------------------
 
 
@@ -186,6 +330,60 @@ def test_bad_values_are_refused_by_name(make, error, message):
         make()
 
 
+def test_playback_refuses_what_it_cannot_show(tiny_runs):
+    run = tiny_runs["three jobs"]
+
+    def only(n_snapshots):
+        kept = dict(list(run.history.snapshots.items())[:n_snapshots])
+        return replace(run, history=History(run.history.losses, run.history.measures, kept))
+
+    vectors = replace(run_marked_and_mean(n_heads=2, n_steps=1), history=run.history)
+    for make, error, message in (
+        (lambda: TrainingPlayback(run.model), TypeError, "not TokenModel: make one with run_three"),
+        (lambda: TrainingPlayback(only(0)), ValueError, "0 snapshots, but needs at least 2: train"),
+        (lambda: TrainingPlayback(only(1)), ValueError, "run has 1 snapshots, but needs at least"),
+        (lambda: TrainingPlayback(vectors), ValueError, "run.reporting has no tokens"),
+        (lambda: TrainingPlayback(run, step=5), ValueError, "use step=0 or 10"),
+        (lambda: TrainingPlayback(run, step="5"), TypeError, "step must be an integer"),
+        (lambda: TrainingPlayback(run, head=4), ValueError, "there are 4 heads: use head <= 3"),
+        (lambda: TrainingPlayback(run, head=-1), ValueError, "head=-1 is too small"),
+    ):
+        with pytest.raises(error, match=re.escape(message)):
+            make()
+    assert len(TrainingPlayback(only(2))._index) == 2
+
+
+def test_pruning_refuses_what_it_cannot_show(tiny_studies):
+    study = tiny_studies["induction"]
+    smaller = replace(study, greedy=study.greedy[:3])
+    for make, error, message in (
+        (lambda: Pruning(study), TypeError, "studies must be a dict of studies by name, not Pru"),
+        (lambda: Pruning({}), ValueError, "studies is empty"),
+        (lambda: Pruning({"a": []}), ValueError, "studies['a'] is empty: pass at least one"),
+        (lambda: Pruning({"a": [study, 5]}), TypeError, "studies['a'] holds a int: pass what"),
+        (lambda: Pruning({"a": 5}), TypeError, "studies['a'] holds a int: pass what"),
+        (lambda: Pruning({"a": [study, smaller]}), ValueError, "studies['a'] have 3 and 4 heads"),
+        (lambda: Pruning({"a": study}, study="b"), ValueError, "study='b' is not there: use 'a'"),
+        (lambda: Pruning({"a": study}, kept=5), ValueError, "no model has more than 4 heads: use"),
+        (lambda: Pruning({"a": study}, kept=-1), ValueError, "kept=-1 is too small"),
+        (lambda: Pruning({"a": study}, kept=1.0), TypeError, "kept must be an integer"),
+    ):
+        with pytest.raises(error, match=re.escape(message)):
+            make()
+
+
+def test_pruning_says_when_a_model_has_fewer_heads(tiny_studies):
+    study = tiny_studies["induction"]
+    curves = {name: curve[:3] for name, curve in study.curves.items()}
+    small = replace(study, curves=curves, random=study.random[:, :3], greedy=study.greedy[:2])
+    widget = Pruning({"large": study, "small": small}, kept=3)
+    widget.study = "small"
+    problem = "kept=3, but “small” has 2 heads: use kept <= 2"
+    assert widget._live_problem == widget._problems["small,3"] == problem
+    widget.kept = 2
+    assert widget._live == frame(widget, "small", 2)
+
+
 def test_a_refused_value_changes_nothing():
     widget = HeadSplitter()
     with pytest.raises(TypeError, match="n_heads"):
@@ -204,51 +402,69 @@ def test_own_width_is_the_only_one_offered():
 
 # Manners -----------------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize("make", ALL)
-def test_repr_says_the_settings_and_no_address(make):
-    assert repr(make()).startswith(f"{make.__name__}(")
-    assert not re.search("0x|object at", repr(make()))
-    assert repr(make()) == repr(make())
-    assert make()._repr_mimebundle_()[0]["text/plain"] == repr(make())
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_any_integer_type_will_do(make):
-    assert make(n_heads=np.int64(2)).n_heads == 2
+# How to make each, a setting, and two values of it.
+ALL = {
+    "HeadSplitter": (lambda *_: HeadSplitter(), "n_heads", (1, 2)),
+    "OneDistribution": (lambda *_: OneDistribution(), "n_heads", (4, 2)),
+    "Budget": (lambda *_: Budget(), "n_heads", (1, 2)),
+    "TrainingPlayback": (lambda runs, _: TrainingPlayback(runs["induction"]), "step", (33, 11)),
+    "Pruning": (lambda _, studies: Pruning(studies), "kept", (0, 2)),
+}
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_works_in_a_container_with_observe_and_jslink(make):
+@pytest.fixture(params=ALL)
+def case(request, tiny_runs, tiny_studies):
+    """Return a function that makes a widget, the name of a setting, and two values of it."""
+    make, setting, values = ALL[request.param]
+    return lambda: make(tiny_runs, tiny_studies), setting, values
+
+
+def test_repr_says_the_settings_and_no_address(case):
+    make, setting, _ = case
+    widget = make()
+    assert repr(widget).startswith(f"{type(widget).__name__}(")
+    assert f"{setting}={getattr(widget, setting)!r}" in repr(widget)
+    assert not re.search("0x|object at", repr(widget))
+    assert repr(make()) == repr(widget)
+    assert widget._repr_mimebundle_()[0]["text/plain"] == repr(widget)
+
+
+def test_any_integer_type_will_do(case):
+    make, setting, (value, _) = case
+    widget = make()
+    setattr(widget, setting, np.int64(value))
+    assert getattr(widget, setting) == value
+
+
+def test_works_in_a_container_with_observe_and_jslink(case):
+    make, setting, values = case
     widget, other = make(), make()
     box = ipywidgets.VBox([widget, other])
     assert box.children == (widget, other)
-    link = ipywidgets.jslink((widget, "n_heads"), (other, "n_heads"))
-    assert link.source == (widget, "n_heads")
+    link = ipywidgets.jslink((widget, setting), (other, setting))
+    assert link.source == (widget, setting)
     seen = []
-    widget.observe(lambda change: seen.append(change.new), "n_heads")
-    widget.n_heads = 1
-    widget.n_heads = 2
-    assert seen[-1] == 2
+    widget.observe(lambda change: seen.append(change.new), setting)
+    for value in values:
+        setattr(widget, setting, value)
+    assert seen[-2:] == list(values)
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_a_change_from_the_front_end_is_computed(make):
+def test_a_change_from_the_front_end_is_computed(case):
+    make, setting, (value, _) = case
     widget = make()
     before = widget._live_key
-    widget.set_state({"n_heads": 1 if widget.n_heads != 1 else 2})
+    widget.set_state({setting: value})
     assert widget._live_key != before
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_picture_has_a_text_equivalent(make):
-    picture = make()._picture
+def test_picture_has_a_text_equivalent(case):
+    picture = case[0]()._picture
     assert re.search(r'alt="[^"]{20,}"|<desc>[^<]{20,}</desc>', picture)
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_front_end_is_one_module_without_imports_or_arithmetic_of_attention(make):
-    module = make._esm
+def test_front_end_is_one_module_without_imports_or_arithmetic_of_attention(case):
+    module = case[0]()._esm
     assert not re.search(
         r"^\s*import\b|\bimport\(|https?://(?!www\.w3\.org/2000/svg)", module, re.M
     )

@@ -102,9 +102,11 @@ def _output_html(output, alt):
         return f"<pre>{escape(output['text'])}</pre>"
     data = output.get("data", {})
     if "image/png" in data:
-        alt = output.get("metadata", {}).get("image/png", {}).get("alt", alt)
+        known = output.get("metadata", {}).get("image/png", {})
+        size = "".join(f' {side}="{known[side]}"' for side in ("width", "height") if side in known)
         png = "".join(data["image/png"]).replace("\n", "")
-        return f'<img alt="{escape(alt)}" src="data:image/png;base64,{png}">'
+        alt = escape(known.get("alt", alt))
+        return f'<img alt="{alt}"{size} src="data:image/png;base64,{png}">'
     return f"<pre>{escape(''.join(data.get('text/plain', '')))}</pre>"
 
 

@@ -107,7 +107,7 @@ class FrameWidget(anywidget.AnyWidget):
 
     def current(self, names=None):
         """Return the settings as they are now, or those of them that are named."""
-        return {name: getattr(self, name) for name in names or self.settings}
+        return {name: getattr(self, name) for name in (self.settings if names is None else names)}
 
     def current_problem(self):
         """Return why the present settings are impossible, or an empty string."""
@@ -164,7 +164,13 @@ def combinations(choices, names):
 
 def key_of(values):
     """Return the name of a frame: its settings, as JavaScript would write them."""
-    return ",".join(json.dumps(int(v) if v is not None and v == int(v) else v) for v in values)
+
+    def written(value):
+        if isinstance(value, str):
+            return value
+        return json.dumps(int(value) if value is not None and value == int(value) else value)
+
+    return ",".join(map(written, values))
 
 
 def packed(arrays):

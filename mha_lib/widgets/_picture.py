@@ -57,6 +57,39 @@ def bars(rows, title, text):
     )
 
 
+def lines(series, highest, title, text):
+    """Return an SVG of curves from left to right, above 0.
+
+    Parameters
+    ----------
+    series : list of (str, list of float, str)
+        Label, heights at equal distances, and dashes as SVG writes them ("" = unbroken).
+    highest : float
+        Height of the drawing.
+    title, text : str
+        Short name and text equivalent.
+    """
+    parts = ['<path d="M30 5V105H330" fill="none" stroke="currentColor"/>']
+    parts.append(f'<text x="26" y="14" text-anchor="end">{highest:.2g}</text>')
+    parts.append('<text x="26" y="105" text-anchor="end">0</text>')
+    for i, (label, heights, dashes) in enumerate(series):
+        xs = np.linspace(30, 330, len(heights))
+        points = " ".join(
+            f"{x:.1f},{105 - 100 * y / highest:.1f}" for x, y in zip(xs, heights, strict=True)
+        )
+        drawn = f'fill="none" stroke="currentColor" stroke-width="2" stroke-dasharray="{dashes}"'
+        y = 16 + 17 * i
+        parts.append(f'<polyline points="{points}" {drawn}/><path d="M345 {y - 4}h30" {drawn}/>')
+        parts.append(f'<text x="382" y="{y}">{escape(label)}</text>')
+    height = max(115, 17 * len(series) + 5)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 540 {height}" role="img" '
+        'style="width: 100%; max-width: 540px; height: auto">'
+        f"<title>{escape(title)}</title><desc>{escape(text)}</desc>"
+        f'<g font-size="13" fill="currentColor">{"".join(parts)}</g></svg>'
+    )
+
+
 def _png(rgb):
     """Return the bytes of a PNG file with the pixels of ``rgb``, (height, width, 3) uint8."""
 

@@ -40,12 +40,6 @@ function render(context) {
     name: "Budget",
     controls: sliders,
     draw,
-    words: {
-      n: (was, is) => `Tokens: ${whole(was)} → ${whole(is)}.`,
-      d: (was, is) => `Width: ${whole(was)} → ${whole(is)}.`,
-      n_heads: (was, is) => `Heads: ${was} → ${is}.`,
-      n_kv_heads: (was, is) => `Key/value heads: ${was ?? "as many as h"} → ${is ?? "as many as h"}.`,
-    },
   });
   view.result.append(table);
   view.redraw();

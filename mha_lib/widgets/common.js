@@ -1,7 +1,7 @@
 // The part that all widgets share.  Python computes every number; here they are only drawn.
 
 function el(tag, attributes = {}, ...children) {
-  const svg = ["svg", "rect", "line", "polyline", "circle", "text"].includes(tag);
+  const svg = ["svg", "rect", "line", "polyline", "polygon", "circle", "text"].includes(tag);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag)
     : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -57,6 +57,8 @@ function reader(view, start = 0, length = view.byteLength) {
 
 // Controls ------------------------------------------------------------------------------------
 
+const titled = (label) => label[0].toUpperCase() + label.slice(1);
+
 // A slider over a list of values, tied to one setting of the model.
 function slider(model, name, label, spoken = String) {
   const id = unique(name);
@@ -68,6 +70,9 @@ function slider(model, name, label, spoken = String) {
     model.save_changes();
   });
   return {
+    name,
+    // An arrow between the two would be read out as "right arrow".
+    move: (was, is) => `${titled(label)}: from ${spoken(was)} to ${spoken(is)}.`,
     row: el("div", { class: "mha-slider" }, el("label", { for: id }, label), shown, input),
     follow() {
       const value = model.get(name);
@@ -79,6 +84,30 @@ function slider(model, name, label, spoken = String) {
       input.setAttribute("aria-valuetext", spoken(value));
       shown.textContent = spoken(value);
     },
+  };
+}
+
+// One radio button for one value of a setting.  It is laid over the place where it stands, so
+// that all of that place can be clicked; CSS shows which one is chosen.
+function radio(model, name, group, value, label) {
+  const input = el("input", { type: "radio", class: "mha-radio", name: group, "aria-label": label });
+  input.addEventListener("change", () => {
+    model.set(name, value);
+    model.save_changes();
+  });
+  return { input, follow() { input.checked = model.get(name) === value; } };
+}
+
+// Radio buttons over a list of values, tied to one setting of the model.
+function choice(model, name, label) {
+  const group = unique(name), values = model.get("_choices")[name];
+  const radios = values.map((value) => radio(model, name, group, value, value));
+  return {
+    name,
+    move: (was, is) => `${titled(label)}: from ${was} to ${is}.`,
+    row: el("fieldset", { class: "mha-choice", hidden: values.length === 1 }, el("legend", {}, label),
+      ...radios.map(({ input }, i) => el("span", { class: "mha-option" }, values[i], input))),
+    follow() { radios.forEach((one) => one.follow()); },
   };
 }
 
@@ -118,40 +147,47 @@ function pixels(rows, columns, colourAt, label, canvas = el("canvas", { role: "i
   return canvas;
 }
 
-const weightKey = () => el("p", { class: "mha-key" }, "weight 0 ",
+const weightKey = () => el("p", { class: "mha-key" }, "weight: from 0 ",
   el("span", { class: "mha-scale", "aria-hidden": "true",
-    style: `background:linear-gradient(to right,${WEIGHT_COLOURS.join(",")})` }), " 1");
+    style: `background:linear-gradient(to right,${WEIGHT_COLOURS.join(",")})` }), " to 1");
 
 // The frame around every widget ---------------------------------------------------------------
 
-// `draw(frame, settings)` fills `result` and returns a line of text, `words` says what changed.
-function show({ model, el: root, signal }, { name, controls, also = [], draw, words }) {
+// `draw(frame, settings)` fills `result` and returns a line of text; while `quiet()`, the line is
+// not read out.
+function show({ model, el: root, signal },
+  { name, controls, also = [], draw, quiet = () => false }) {
   const settings = model.get("_settings").all;
-  const status = el("p", { class: "mha-status", role: "status" });
+  const status = el("p", { class: "mha-status" });
   const problem = el("p", { class: "mha-problem" });
   const result = el("div", { class: "mha-result" });
+  // One live region: what changed and why it is impossible are read out together.
+  const live = el("div", { class: "mha-said", role: "status" }, status, problem);
   const section = el("section", { class: "mha-widget", "aria-label": name },
-    el("div", { class: "mha-controls" }, ...controls.map((control) => control.row)),
-    status, el("div", { class: "mha-body" }, result, problem));
+    el("div", { class: "mha-controls" }, ...controls.map((control) => control.row)), live, result);
   // JupyterLab takes the arrow keys from whatever has the focus; these belong to the widget.
   section.addEventListener("keydown", (event) => event.stopPropagation());
 
   let before;
-  function redraw() {
+  function redraw(news) {
     const now = settingsOf(model, settings);
     for (const control of controls) control.follow();
     const frame = frameOf(model);
-    problem.hidden = !frame.problem;
+    const why = frame.problem ? `Impossible: ${frame.problem}.` : "";
+    problem.hidden = !why;
     // Hidden in place: the page below must not jump while a slider moves.
     result.style.visibility = frame.reader ? "" : "hidden";
     section.dataset.source = frame.source ?? "";
-    problem.textContent = frame.problem ? `Impossible: ${frame.problem}.` : "";
-    const said = frame.problem ? "There is no such layer; see below."
+    const said = why ? "This setting is impossible."
       : frame.reader ? draw(frame.reader, now) : "Python is computing this setting.";
-    const changed = before && settings.find((key) => before[key] !== now[key]);
-    const text = changed ? `${words[changed](before[changed], now[changed])} ${said}` : said;
+    const moved = before && controls.find((control) => before[control.name] !== now[control.name]);
+    const text = [news, moved && moved.move(before[moved.name], now[moved.name]), said];
+    live.setAttribute("aria-live", quiet() ? "off" : "polite");
     // Numbers from the kernel that confirm those from the grid are no news.
-    if (changed || !before || !status.textContent.endsWith(said)) status.textContent = text;
+    if (news || moved || !before || !status.textContent.endsWith(said)) {
+      status.textContent = text.filter(Boolean).join(" ");
+    }
+    if (problem.textContent !== why) problem.textContent = why;
     before = now;
   }
   const watched = [...settings, ...also, "_frames", "_live"].map((key) => `change:${key}`);

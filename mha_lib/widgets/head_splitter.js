@@ -11,14 +11,15 @@ function render(context) {
   const strips = {
     q: newStrip("Q", { marks: true }), k: newStrip("K"), v: newStrip("V"),
     merged: newStrip("concatenation", { marks: true }),
-    w_o: newStrip(w_oName()), out: newStrip("output", { marks: true }),
+    w_o: newStrip(w_oName(), { name: "W O" }), out: newStrip("output", { marks: true }),
   };
-  const sign = (text, name) => el("span", { class: "mha-sign", "aria-label": name }, text);
+  const sign = (text) => el("span", { class: "mha-sign" }, text);
   const split = el("div", { class: "mha-strips" },
     strips.q.figure, strips.k.figure, strips.v.figure);
-  const joined = el("div", { class: "mha-strips" }, strips.merged.figure, sign("×", "times"),
-    strips.w_o.figure, sign("=", "equals"), strips.out.figure);
+  const joined = el("div", { class: "mha-strips" }, strips.merged.figure, sign("×"),
+    strips.w_o.figure, sign("="), strips.out.figure);
   const maps = el("div", { class: "mha-maps" });
+  const heard = el("p", { class: "mha-unseen", "aria-live": "polite" });
   const table = el("div", { class: "mha-table", tabindex: 0, role: "region",
     "aria-label": "Weights of the marked token" });
   const random = el("p", { class: "mha-note" },
@@ -28,6 +29,7 @@ function render(context) {
   numbers.addEventListener("toggle", () => mark());
   let pool = []; // one map per head, as many as were ever needed
   let drawn; // what the marked token's row is looked up in
+  let marked; // the token that was marked last
 
   function draw(read) {
     const words = model.get("tokens"), n = words.length;
@@ -57,7 +59,7 @@ function render(context) {
     while (pool.length < heads) pool.push(newMap(pool.length, words));
     pool.slice(0, heads).forEach(({ canvas, columns }, head) => {
       pixels(n, n, (row, column) => weightColour(weights[(head * n + row) * n + column]),
-        `Attention map of head ${head + 1}, ${n} query rows by ${n} key columns`, canvas);
+        `Attention map of head ${head + 1}`, canvas);
       const first = head * own + 1, last = first + own - 1;
       columns.textContent = `column${own > 1 ? `s ${first}–${last}` : ` ${first}`}`;
     });
@@ -81,7 +83,7 @@ function render(context) {
   }
 
   // Making a picture costs more than painting it, so strips and maps are kept for the next setting.
-  function newStrip(title, { marks = false } = {}) {
+  function newStrip(title, { marks = false, name = title } = {}) {
     const canvas = el("canvas", { role: "img" });
     const bar = el("div", { class: "mha-heads", "aria-hidden": "true" });
     const figure = el("figure", { class: "mha-strip" }, el("figcaption", {}, title), bar,
@@ -94,7 +96,7 @@ function render(context) {
       }
       pixels(rows, columns,
         (row, column) => [...colourAt(row, column), 30 + 0.88 * numbers[row * columns + column]],
-        `${title.textContent ?? title}: ${says}`, canvas);
+        `${name}: ${says}`, canvas);
     }
     return { figure, paint };
   }
@@ -147,11 +149,16 @@ function render(context) {
     view.section.querySelectorAll(".mha-queries").forEach((names) =>
       [...names.children].forEach((name, i) => name.classList.toggle("mha-on", i === token)));
     const row = (head) => weights.subarray((head * n + token) * n, (head * n + token + 1) * n);
-    [...maps.children].forEach((map, head) => {
-      const best = [...row(head).keys()].sort((a, b) => row(head)[b] - row(head)[a]).slice(0, 2);
-      map.querySelector(".mha-says").textContent =
-        `${words[token]} → ${best.map((i) => `${words[i]} ${row(head)[i].toFixed(2)}`).join(", ")}`;
+    const most = [...maps.children].map((map, head) => {
+      const best = [...row(head).keys()].sort((a, b) => row(head)[b] - row(head)[a]).slice(0, 2)
+        .map((i) => `${words[i]} ${row(head)[i].toFixed(2)}`);
+      map.querySelector(".mha-says").textContent = `${words[token]} → ${best.join(", ")}`;
+      return `head ${head + 1}, ${best[0]}`;
     });
+    // Read out a choice, and leave nothing behind that the maps' own lines say after a slider moved.
+    const chosen = marked !== undefined && marked !== token;
+    heard.textContent = chosen ? `“${words[token]}” looks most at: ${most.join("; ")}.` : "";
+    marked = token;
     if (!numbers.open) return;
     table.replaceChildren(el("table", {},
       el("caption", {}, `How much “${words[token]}” (token ${token + 1}) takes from each token`),
@@ -166,18 +173,14 @@ function render(context) {
     controls: [h, d],
     also: ["tokens"],
     draw,
-    words: {
-      n_heads: (was, is) => `Heads: ${was} → ${is}.`,
-      d: (was, is) => `Width: ${was} → ${is}.`,
-    },
   });
   const step = (...text) => el("p", { class: "mha-step" }, ...text);
   view.result.append(
     step(el("b", {}, "Split."), " One row per token; each column of Q, K and V belongs to one head."),
     split,
     step(el("b", {}, "Attend."), " Each head compares its own columns of Q and K. Rows are queries (who asks), " +
-      "columns are keys (who is looked at). Point at a row or choose a token:"),
-    tokens, weightKey(), maps,
+      "columns are keys (who is looked at). ", el("span", { class: "mha-choice" }, "Point at a row or choose a token:")),
+    tokens, heard, weightKey(), maps,
     step(el("b", {}, "Concatenate, then mix."), " The heads’ blends of V lie side by side; ", w_oName(), " mixes them."),
     joined, random, numbers);
   model.on("change:token", mark);

@@ -49,8 +49,8 @@ function render(context) {
     const says = `${marked.toFixed(3)} on the marked token, ${other.toFixed(3)} on each of the other ${tokens - 1}`;
     return el("figure", {},
       el("figcaption", {}, headChip(head, `row ${head + 1}`), ` ${says}`),
-      el("svg", { viewBox: "0 0 100 60", preserveAspectRatio: "none", role: "img",
-        "aria-label": `Row ${head + 1} of weights: ${says}` },
+      // The caption has said it all.
+      el("svg", { viewBox: "0 0 100 60", preserveAspectRatio: "none", "aria-hidden": "true" },
         ...Array.from({ length: tokens }, (_, i) => bar(i)),
         el("line", { x1: 0, x2: 100, y1: 60, y2: 60, class: "mha-line" })),
       el("p", { class: "mha-axis", "aria-hidden": "true" },
@@ -65,10 +65,11 @@ function render(context) {
   function frontier(tokens, fetch, mean, bound, heads) {
     const x = (error) => EDGE + SIDE * error, y = (error) => 10 + SIDE * (1 - error);
     const curve = model.get("_curves")[tokens] ?? [];
-    const text = (content, attributes) => el("text", attributes, content);
+    const text = (content, attributes) => el("text", { ...attributes, "aria-hidden": "true" }, content);
+    const place = (errors = []) => errors.map((error) => error.toFixed(2)).join(" and ");
     const drawing = el("svg", { viewBox: `0 0 ${SIDE + EDGE + 10} ${SIDE + EDGE + 10}`, role: "img",
-      "aria-label": `Error of averaging against error of fetching. Now at ${fetch.toFixed(2)} and ` +
-        `${mean.toFixed(2)}. One row stays on or above the curve, whose lowest sum is ${bound.toFixed(2)}.` },
+      "aria-label": "Errors of fetching, to the right, and of averaging, upwards. The dot is at " +
+        `${place([fetch, mean])}. The curve goes from ${place(curve[0])} to ${place(curve.at(-1))}.` },
       el("line", { x1: x(0), y1: y(0), x2: x(1), y2: y(0), class: "mha-line" }),
       el("line", { x1: x(0), y1: y(0), x2: x(0), y2: y(1), class: "mha-line" }),
       el("line", { x1: x(bound), y1: y(0), x2: x(0), y2: y(bound), class: "mha-bound" }),
@@ -91,12 +92,6 @@ function render(context) {
     controls: [score, n, h, d],
     also: ["_curves"],
     draw,
-    words: {
-      score: (was, is) => `Score: ${was} → ${is}.`,
-      n: (was, is) => `Tokens: ${was} → ${is}.`,
-      n_heads: (was, is) => `Rows: ${was} → ${is}.`,
-      d: (was, is) => `Width: ${was} → ${is}; the errors stay.`,
-    },
   });
   view.section.querySelector(".mha-controls").append(second);
   view.result.append(bars, errors, plot, width);

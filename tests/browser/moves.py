@@ -14,22 +14,22 @@ def positions(control):
 def by_keyboard(control):
     """Go to the first position, then to each next one; yield at each."""
     control.focus()
-    control.press("Home")
-    yield 0
-    for position in range(1, positions(control)):
-        control.press("ArrowRight")
+    for position in range(positions(control)):
+        control.page.keyboard.press("ArrowRight" if position else "Home")
+        assert control.input_value() == str(position)
         yield position
 
 
 def by_pointer(control):
     """Click each position on the track, from the last to the first; yield at each."""
     control.scroll_into_view_if_needed()
+    box = control.bounding_box()
     last = positions(control) - 1
     thumb = 16  # its centre goes from half a thumb to the width less half a thumb
     for position in range(last, -1, -1):
-        box = control.bounding_box()
         x = thumb / 2 + (box["width"] - thumb) * position / last
-        control.click(position={"x": x, "y": box["height"] / 2})
+        control.page.mouse.click(box["x"] + x, box["y"] + box["height"] / 2)
+        assert control.input_value() == str(position)
         yield position
 
 

@@ -182,7 +182,7 @@ def test_plain_controls_show_what_they_gave_and_where_they_run(open_static):
             {
                 "output_type": "display_data",
                 "data": {"image/png": "iVBORw0KGgo=", "text/plain": "<Figure>"},
-                "metadata": {},
+                "metadata": {"image/png": {"width": 513, "height": 362}},
             },
             {"output_type": "display_data", "data": {"text/plain": "array(7)"}, "metadata": {}},
         ]
@@ -195,7 +195,10 @@ def test_plain_controls_show_what_they_gave_and_where_they_run(open_static):
         note.inner_text()
     )
     assert note.locator("pre").all_inner_texts() == ["4 heads < 5\n", "array(7)"]
-    assert note.locator("img").get_attribute("alt") == "What this cell shows with h = 4, d = 16."
+    image = note.locator("img")
+    assert image.get_attribute("alt") == "What this cell shows with h = 4, d = 16."
+    # A figure for fine screens has twice the pixels; its letters are as large as in other figures.
+    assert image.get_attribute("width") == "513"
     assert window.page.get_by_role("alert").count() == 0
     assert window.page.locator("script[src]").count() == 0
     assert window.complaints == []

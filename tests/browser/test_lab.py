@@ -15,7 +15,7 @@ import pytest
 from mha_lib import attention_cost, multi_head_attention
 from mha_lib.widgets import HeadSplitter
 from tests.browser.conftest import Visit
-from tests.browser.test_widgets import open_numbers, shown_weights, slider, value_of
+from tests.browser.test_widgets import open_numbers, settings, shown_weights, slider
 
 CELLS = [
     "from mha_lib.widgets import Budget, HeadSplitter\n"
@@ -129,19 +129,19 @@ def test_widget_lives_in_jupyterlab(notebook):
     # A change made from Python.
     notebook.run(1)
     expect(widget, 2, 16, words)
-    assert value_of(widget, "heads h") == "2"
+    assert settings(widget)["heads h"] == "2"
 
     # A width that is not in the grid: the kernel computes it, and the slider has it.
     notebook.run(2)
     expect(widget, 2, 20, words)
-    assert value_of(widget, "width d") == "20"
+    assert settings(widget)["width d"] == "20"
 
     # The arrow keys move the slider, not JupyterLab's selection.
     heads = slider(widget, "heads h")
     heads.focus()
     for key in ("ArrowLeft", "End", "ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowLeft"):
         heads.press(key)
-    assert value_of(widget, "heads h") == "4"
+    assert settings(widget)["heads h"] == "4"
     assert heads.evaluate("(node) => node === document.activeElement")
     expect(widget, 4, 20, words)
     heads.press("ArrowRight")
@@ -169,5 +169,5 @@ def test_number_of_tokens_outside_the_grid_is_counted_by_the_kernel(notebook):
     widget.locator(
         ".mha-count", has_text=f"{attention_cost(777, 512, 8).matmul_flops:,}"
     ).wait_for()
-    assert value_of(widget, "tokens n") == "777"
+    assert settings(widget)["tokens n"] == "777"
     assert notebook.window.foreign == []

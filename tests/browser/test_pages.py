@@ -38,9 +38,22 @@ def test_page_has_no_accessibility_violation(visit, site, colours, page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page_does_not_scroll_sideways_on_a_phone(visit, site, page):
+def test_page_does_not_scroll_sideways_on_a_phone_nor_code_on_paper(visit, site, page):
     tab = visit(viewport={"width": 390, "height": 800}).open(f"{site}/{page}")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    tab.emulate_media(media="print")
+    cut = "(all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length"
+    assert tab.locator("pre").evaluate_all(cut) == 0
+
+
+def test_dark_page_is_printed_in_light(visit, site):
+    tab = visit(color_scheme="dark").open(f"{site}/chapters/index.html")
+    tab.evaluate("""addEventListener("beforeprint", () => {
+      window.paper = getComputedStyle(document.body).backgroundColor;
+    })""")
+    tab.pdf()
+    assert tab.evaluate("paper") == "rgb(255, 255, 255)"
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
 @pytest.mark.parametrize("page", PAGES)

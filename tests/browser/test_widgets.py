@@ -1,6 +1,6 @@
-"""The widgets of the built book: every slider, by keyboard and by pointer, against the library.
+"""The widgets of the built book: every position of every slider, against the library.
 
-By keyboard on the served site, by pointer on the same pages opened from their files.
+By keyboard and by pointer, each on the served site and on the same pages opened from their files.
 """
 
 import itertools
@@ -11,12 +11,20 @@ import numpy as np
 import pytest
 
 from mha_lib import attention_cost, multi_head_attention, softmax, split_heads
+from mha_lib.experiments import chance_scores
 from mha_lib.frontier import job_errors
-from mha_lib.widgets import Budget, HeadSplitter, OneDistribution
+from mha_lib.palette import WEIGHT_COLOURS
+from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
+from mha_lib.widgets.training_playback import named
 from tests.browser.conftest import SITE
 from tests.browser.moves import WAYS, positions, slider
+from tests.browser.test_pages import AXE, RUN_AXE
 
 SPLITTER, ONE, BUDGET = "Head splitter", "One distribution", "Budget"
+PLAYBACK, PRUNING = "Training playback", "Pruning"
+
+by_every_way = pytest.mark.parametrize("way", WAYS)
+served_and_from_file = pytest.mark.parametrize("from_file", [False, True], ids=["served", "file"])
 
 
 @pytest.fixture
@@ -29,14 +37,21 @@ def widget_on_site(visit, site):
         for path in sorted(SITE.glob("chapters/*.html")):
             if mark in path.read_text(encoding="utf-8"):
                 page = visit(**options).open(f"{home}/chapters/{path.name}")
-                return page.get_by_role("region", name=name, exact=True).first
+                page.get_by_role("region", name=name, exact=True).first.wait_for()
+                # By its attribute from here on: to look through a page's roles takes long.
+                return page.locator(f'section[aria-label="{name}"]').first
         pytest.fail(f"no page of the book shows {kind.__name__}")
 
     return start
 
 
-def value_of(widget, label):
-    return slider(widget, label).get_attribute("aria-valuetext")
+def settings(widget):
+    """Return what each slider says, by its label."""
+    return dict(
+        widget.get_by_role("slider").evaluate_all(
+            "(all) => all.map((one) => [one.labels[0].textContent, one.ariaValueText])"
+        )
+    )
 
 
 def put(widget, label, spoken):
@@ -56,12 +71,13 @@ def open_numbers(widget):
 
 def shown_weights(widget):
     """Return the marked token's weights as the table shows them, (keys, heads)."""
-    rows = widget.locator(".mha-table tbody tr").all()
-    return np.array([[float(n) for n in row.locator("td").all_inner_texts()] for row in rows])
+    rows = widget.locator(".mha-table tbody tr").all_inner_texts()
+    return np.array([[float(n) for n in row.split("\t")[1:]] for row in rows])
 
 
-def expect_head_splitter(widget, h, d, token=6):
-    """Compare everything that the head splitter says with the library."""
+def expect_head_splitter(widget, token=6):
+    """Compare everything that the head splitter says with the library, at its present setting."""
+    h, d = map(int, settings(widget).values())
     if d % h:
         try:
             split_heads(np.zeros((1, d)), h)
@@ -85,15 +101,14 @@ def expect_head_splitter(widget, h, d, token=6):
     assert f"{d // h} of the {d} columns" in widget.get_by_role("status").inner_text()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_head_splitter_shows_what_the_library_computes(widget_on_site, way):
-    widget = widget_on_site(HeadSplitter, SPLITTER, from_file=way == "pointer")
+@by_every_way
+@served_and_from_file
+def test_head_splitter_shows_what_the_library_computes(widget_on_site, way, from_file):
+    widget = widget_on_site(HeadSplitter, SPLITTER, from_file=from_file)
     open_numbers(widget)
     for label in ("heads h", "width d"):
         for _ in WAYS[way](slider(widget, label)):
-            expect_head_splitter(
-                widget, int(value_of(widget, "heads h")), int(value_of(widget, "width d"))
-            )
+            expect_head_splitter(widget)
         if label == "heads h":
             put(widget, "heads h", "4")
 
@@ -104,13 +119,17 @@ def test_head_splitter_tells_impossible_pairs_from_possible_ones(widget_on_site)
     put(widget, "heads h", "5")
     put(widget, "width d", "16")
     assert widget.get_by_text("use n_heads=4 or 8").is_visible()
+    # The reason is read out too, and with the move.
+    said = widget.get_by_role("status").inner_text()
+    assert said.startswith("Width d: from 12 to 16.")
+    assert "use n_heads=4 or 8" in said
     put(widget, "heads h", "4")
     assert not widget.locator(".mha-problem").is_visible()
 
 
 def test_head_splitter_marks_a_token_in_every_head(widget_on_site):
     widget = widget_on_site(HeadSplitter, SPLITTER)
-    h, d = int(value_of(widget, "heads h")), int(value_of(widget, "width d"))
+    h = int(settings(widget)["heads h"])
     open_numbers(widget)
     group = widget.get_by_role("radiogroup")
     marked = group.locator("[tabindex='0']")
@@ -128,7 +147,7 @@ def test_head_splitter_marks_a_token_in_every_head(widget_on_site):
         act()
         assert group.get_by_role("radio", checked=True).count() == 1
         assert group.get_by_role("radio").nth(token).get_attribute("aria-checked") == "true"
-        expect_head_splitter(widget, h, d, token)
+        expect_head_splitter(widget, token)
         for head in range(h):
             area = widget.locator(".mha-map .mha-canvas").nth(head).bounding_box()
             mark = widget.locator(".mha-map .mha-row-mark").nth(head).bounding_box()
@@ -145,11 +164,9 @@ def hover_row(widget, row):
 
 def expect_one_distribution(widget):
     """Compare what the widget says with the library, at its present setting."""
-    score, n = (
-        float(value_of(widget, "score of the marked token")),
-        int(value_of(widget, "tokens n")),
-    )
-    h, d = int(value_of(widget, "heads h").split()[0]), int(value_of(widget, "width d"))
+    values = settings(widget).values()
+    score, n, h, d = (float(value.split()[0]) for value in values)
+    n, h, d = int(n), int(h), int(d)
     if d % h:
         assert f"n_heads={h} does not divide d={d}" in widget.locator(".mha-problem").inner_text()
         return
@@ -172,9 +189,10 @@ def expect_one_distribution(widget):
     assert f"= {1 - n**-0.5:.2f}" in widget.locator(".mha-plot figcaption").inner_text()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_one_distribution_shows_what_the_library_computes(widget_on_site, way):
-    widget = widget_on_site(OneDistribution, ONE, from_file=way == "pointer")
+@by_every_way
+@served_and_from_file
+def test_one_distribution_shows_what_the_library_computes(widget_on_site, way, from_file):
+    widget = widget_on_site(OneDistribution, ONE, from_file=from_file)
     for label in ("score of the marked token", "tokens n", "width d", "heads h"):
         for _ in WAYS[way](slider(widget, label)):
             expect_one_distribution(widget)
@@ -187,18 +205,18 @@ def test_one_distribution_shows_what_the_library_computes(widget_on_site, way):
 def test_a_second_row_removes_both_errors(widget_on_site):
     widget = widget_on_site(OneDistribution, ONE)
     widget.get_by_role("button", name="Add a second row").click()
-    assert value_of(widget, "heads h") == "2 rows"
+    assert settings(widget)["heads h"] == "2 rows"
     expect_one_distribution(widget)
     assert widget.locator(".mha-meter .mha-value").all_inner_texts() == ["error 0.00"] * 2
     widget.get_by_role("button", name="Back to one row").click()
-    assert value_of(widget, "heads h") == "1 row"
+    assert settings(widget)["heads h"] == "1 row"
     expect_one_distribution(widget)
 
 
 def expect_budget(widget):
     """Compare the counts shown with `attention_cost`, at the present setting."""
-    n, d = (int(value_of(widget, label).replace(",", "")) for label in ("tokens n", "width d"))
-    h, kv = int(value_of(widget, "heads h")), value_of(widget, "key/value heads")
+    *counts, kv = settings(widget).values()
+    n, d, h = (int(count.replace(",", "")) for count in counts)
     kv = h if kv == "as many as h" else int(kv)
     if d % h or h % kv:
         said = widget.locator(".mha-problem").inner_text()
@@ -214,23 +232,344 @@ def expect_budget(widget):
     np.testing.assert_allclose(ratios, expected, rtol=0.006)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_budget_shows_what_the_library_computes(widget_on_site, way):
-    widget = widget_on_site(Budget, BUDGET, from_file=way == "pointer")
+@by_every_way
+@served_and_from_file
+def test_budget_shows_what_the_library_computes(widget_on_site, way, from_file):
+    widget = widget_on_site(Budget, BUDGET, from_file=from_file)
     for label in ("tokens n", "width d", "heads h", "key/value heads"):
         for _ in WAYS[way](slider(widget, label)):
             expect_budget(widget)
 
 
+# Training playback, on a bare page ---------------------------------------------------------------
+
+
+@pytest.fixture(params=["three jobs", "induction"])
+def run(request, tiny_runs):
+    """Return a model of one layer, then one of two."""
+    return tiny_runs[request.param]
+
+
+def step_of(widget):
+    return int(settings(widget)["training step"].split()[1])
+
+
+def numbers_in(locator):
+    """Return the first number in each of the texts."""
+    return [float(re.search(r"[\d.]+", text)[0]) for text in locator.all_inner_texts()]
+
+
+def pixels(canvas):
+    """Return the colours of a map, (rows, columns, 4)."""
+    size, data = canvas.evaluate(
+        "(canvas) => { const { height, width } = canvas;"
+        "const image = canvas.getContext('2d').getImageData(0, 0, width, height);"
+        "return [[height, width], [...image.data]]; }"
+    )
+    return np.array(data).reshape(*size, 4)
+
+
+def expect_map(canvas, weights, causal):
+    """Compare the colours of a map with weights, (n, n); what lies ahead is left blank."""
+    anchors = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in WEIGHT_COLOURS])
+    at = np.linspace(0, 1, len(anchors))
+    expected = np.stack([np.interp(weights, at, anchors[:, i]) for i in range(3)], axis=-1)
+    drawn = pixels(canvas)
+    seen = np.tri(len(weights), dtype=bool) if causal else np.ones_like(weights, bool)
+    np.testing.assert_allclose(drawn[seen, :3], expected[seen], atol=3)
+    np.testing.assert_array_equal(drawn[..., 3], 255 * seen)
+
+
+def expect_playback(widget, run, head=0):
+    """Compare everything that the playback shows with the snapshot of its step."""
+    step = step_of(widget)
+    snapshot = run.history.snapshots[step]
+    n_steps, names = len(run.history.losses), named(snapshot.scores)  # (L, h)
+    assert settings(widget)["training step"] == f"step {step} of {n_steps}"
+    said = widget.get_by_role("status").inner_text()
+    loss = f"{snapshot.loss:.3f}"
+    assert f"Loss {loss}, " in said
+    assert widget.locator(".mha-progress figcaption .mha-value").inner_text() == loss
+    for line in (".mha-cursor", ".mha-dot"):
+        x = float(widget.locator(line).get_attribute("x1"))
+        assert x == pytest.approx(100 * step / n_steps)
+    jobs = widget.locator(".mha-jobs .mha-value")
+    np.testing.assert_allclose(numbers_in(jobs), snapshot.measures, atol=0.00501)
+    for role in {*names.flat} - {""}:
+        assert role.lower() in said.lower()
+
+    scores = np.stack([*snapshot.scores.values()])  # (R, L, h)
+    chance = [*chance_scores(run.model, run.reporting).values()]
+    cards = widget.locator(".mha-card")
+    assert cards.count() == names.size
+    for i, (layer, h) in enumerate(np.ndindex(names.shape)):
+        card, name = cards.nth(i), names[layer, h]
+        assert card.locator(".mha-chip").inner_text() == f"head {h + 1}"
+        assert card.locator(".mha-role").inner_text() == name
+        spoken = f"layer {layer + 1} head {h + 1}" if len(names) > 1 else f"head {h + 1}"
+        radio = card.get_by_role("radio")
+        assert radio.get_attribute("aria-label") == (f"{spoken}, {name}" if name else spoken)
+        assert radio.is_checked() == (i == head)
+        shown = numbers_in(card.locator(".mha-scores .mha-value"))
+        np.testing.assert_allclose(shown, scores[:, layer, h], atol=0.00501)
+        brackets = numbers_in(card.locator(".mha-scores .mha-chance"))
+        np.testing.assert_allclose(brackets, chance, atol=0.00501)
+        assert card.locator(".mha-scores b").count() == (name != "")
+        causal = run.model.layers[0].causal
+        expect_map(card.locator("canvas"), snapshot.weights[layer, h], causal)
+        if i == head:
+            expect_map(widget.locator(".mha-large canvas"), snapshot.weights[layer, h], causal)
+            chosen = widget.locator(".mha-chosen")
+            title = f"{spoken} {name or 'no clear role'}"
+            assert chosen.locator("figcaption").inner_text() == title
+            shown = numbers_in(chosen.locator(".mha-meter > .mha-value"))
+            np.testing.assert_allclose(shown, scores[:, layer, h], atol=0.00501)
+
+
+def expect_score_table(widget, run):
+    """Compare the table with all scores at the present step; its last row is chance."""
+    snapshot = run.history.snapshots[step_of(widget)]
+    cells = widget.locator(".mha-table tbody tr").all()
+    rows = [row.locator("td").all_inner_texts() for row in cells]
+    shown = [[float(number) for number in row[:-1]] for row in rows]
+    scores = np.stack([*snapshot.scores.values()], axis=-1).reshape(-1, len(snapshot.scores))
+    chance = [*chance_scores(run.model, run.reporting).values()]
+    np.testing.assert_allclose(shown, [*scores, chance], atol=0.00501)
+    assert [row[-1] for row in rows[:-1]] == [n or "none" for n in named(snapshot.scores).flat]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_playback_shows_every_snapshot(open_static, run, way):
+    widget = open_static(TrainingPlayback(run)).page.get_by_role("region", name=PLAYBACK)
+    widget.locator("summary").click()
+    widget.locator(".mha-table tbody tr").first.wait_for()
+    steps = sorted(run.history.snapshots)
+    for position in WAYS[way](slider(widget, "training step")):
+        assert step_of(widget) == steps[position]
+        expect_playback(widget, run)
+        expect_score_table(widget, run)
+
+
+def test_playback_names_the_example(open_static, run):
+    page = open_static(TrainingPlayback(run)).page
+    letters = ["ABCDEFGHIJKLMNOP"[i] for i in run.reporting.tokens[0]]
+    for side in (".mha-across", ".mha-down"):
+        assert page.locator(f"{side} span").all_inner_texts() == letters
+        stars = page.locator(f"{side} span").evaluate_all(
+            "(all) => all.map((one) => getComputedStyle(one, '::before').content)"
+        )
+        marked = [i for i, star in enumerate(stars) if star == '"★"']
+        assert marked == ([] if run.reporting.marked is None else [run.reporting.marked[0]])
+
+
+def test_playback_chooses_a_head(open_static, run):
+    widget = TrainingPlayback(run, step=max(run.history.snapshots), head=1)
+    page = open_static(widget).page
+    expect_playback(page, run, head=1)
+    radios = page.get_by_role("radio")
+    radios.nth(1).press("ArrowRight")
+    expect_playback(page, run, head=2)
+    radios.nth(2).press("ArrowUp")
+    expect_playback(page, run, head=1)
+    radios.nth(3).click()
+    expect_playback(page, run, head=3)
+    slider(page, "training step").press("Home")
+    expect_playback(page, run, head=3)
+
+
+def wait_for_step(page, step):
+    page.wait_for_function(
+        "(text) => document.querySelector('input[type=range]').ariaValueText.startsWith(text)",
+        arg=f"step {step} ",
+    )
+
+
+def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_runs):
+    run = tiny_runs["three jobs"]
+    page = open_static(TrainingPlayback(run)).page
+    status = page.get_by_role("status")
+    page.get_by_role("button", name="Play").press("Enter")
+    for step in (10, 20):
+        wait_for_step(page, step)
+        assert status.get_attribute("aria-live") == "off"
+        assert page.get_by_role("button", name="Pause").is_visible()
+        expect_playback(page, run)
+    wait_for_step(page, 30)
+    page.get_by_role("button", name="Play again").wait_for()
+    assert status.get_attribute("aria-live") == "polite"
+    assert status.inner_text().startswith("The end of training. From step 20 to 30. Loss ")
+    expect_playback(page, run)
+    page.get_by_role("button", name="Play again").click()
+    wait_for_step(page, 0)
+    wait_for_step(page, 10)
+
+
+@pytest.mark.parametrize("way", ["Escape", "button", "slider"])
+def test_playback_pauses(open_static, tiny_runs, way):
+    run = tiny_runs["induction"]
+    page = open_static(TrainingPlayback(run)).page
+    page.get_by_role("button", name="Play").click()
+    wait_for_step(page, 11)
+    if way == "Escape":
+        page.keyboard.press("Escape")
+    elif way == "button":
+        page.get_by_role("button", name="Pause").click()
+    else:
+        slider(page, "training step").press("Home")
+    page.get_by_role("button", name="Play").wait_for()
+    status = page.get_by_role("status")
+    assert status.get_attribute("aria-live") == "polite"
+    if way != "slider":
+        assert status.inner_text().startswith("Paused. ")
+    page.wait_for_timeout(700)
+    assert step_of(page) == (0 if way == "slider" else 11)
+
+
+def test_playback_moves_nothing_by_itself_for_those_who_asked_for_less_motion(
+    open_static, tiny_runs
+):
+    run = tiny_runs["induction"]
+    page = open_static(TrainingPlayback(run), reduced_motion="reduce").page
+    button = page.get_by_role("button")
+    for name, step in (("Next snapshot", 11), ("Next snapshot", 22), ("Next snapshot", 33)):
+        assert button.inner_text() == name
+        button.click()
+        assert step_of(page) == step
+        expect_playback(page, run)
+    assert button.inner_text() == "Back to the start"
+    button.click()
+    page.wait_for_timeout(700)
+    assert step_of(page) == 0
+    page.emulate_media(reduced_motion="no-preference")
+    page.get_by_role("button", name="Play").click()
+    wait_for_step(page, 11)
+    page.emulate_media(reduced_motion="reduce")
+    page.wait_for_timeout(700)
+    assert step_of(page) == 11
+    assert button.inner_text() == "Next snapshot"
+
+
+# Pruning, on a bare page -------------------------------------------------------------------------
+
+
+def kept_of(widget):
+    return int(settings(widget)["heads kept"].split()[0])
+
+
+def expect_pruning(widget, studies, name):
+    """Compare everything that the widget shows with the studies of the chosen model."""
+    seeds, kept = np.atleast_1d(studies[name]), kept_of(widget)
+    total = len(seeds[0].greedy)
+    assert settings(widget)["heads kept"] == f"{kept} of {total}"
+    keys = ("greedy", "ablation", "gradient", "path")
+    per_seed = [[seed.curves[key][total - kept] for seed in seeds] for key in keys]
+    orders = np.concatenate([seed.random[:, total - kept] for seed in seeds])
+    means = [seed.random[:, total - kept].mean() for seed in seeds]
+    floors = [seed.curves["greedy"][total] for seed in seeds]
+    rows = [(np.median(each), min(each), max(each)) for each in per_seed]
+    rows += [(np.median(means), min(orders), max(orders))]
+    rows += [(np.median(floors), min(floors), max(floors))]
+    shown = widget.locator("tbody tr").all()
+    for i, (row, expected) in enumerate(zip(shown, rows, strict=True)):
+        cells = row.locator("td").all_inner_texts()
+        if len(seeds) == 1 and i != 4:  # only random orders have a range
+            assert cells[1:] == ["", ""]
+            cells, expected = cells[:1], expected[:1]
+        np.testing.assert_allclose([float(cell) for cell in cells], expected, atol=0.000501)
+    said = widget.get_by_role("status").inner_text()
+    found = re.search(
+        r"(\d) of (\d) heads kept: greedy (.*), random (.*), without .* (.*)\.$", said
+    )
+    expected = [kept, total, rows[0][0], rows[4][0], rows[5][0]]
+    np.testing.assert_allclose([float(n) for n in found.groups()], expected, atol=0.000501)
+    assert float(widget.locator(".mha-cursor").get_attribute("x1")) == 100 * kept / total
+
+    curves = [np.median([seed.curves[key] for seed in seeds], axis=0) for key in keys]
+    curves += [np.median([seed.random.mean(axis=0) for seed in seeds], axis=0)]
+    for i, curve in enumerate([*curves, np.full(total + 1, np.median(floors))]):
+        points = widget.locator(f"figure polyline.mha-series-{i}").get_attribute("points")
+        drawn = np.array([point.split(",") for point in points.split()], float)
+        np.testing.assert_allclose(drawn[:, 0], np.linspace(0, 100, total + 1))
+        np.testing.assert_allclose(1 - drawn[:, 1] / 100, curve[::-1], atol=1e-4)
+
+    layers = 1 + seeds[0].greedy[:, 0].max()
+    heads = [
+        (f"layer {layer + 1} " if layers > 1 else "") + f"head {head + 1}"
+        for layer, head in seeds[0].greedy
+    ]
+    fate = [" removed"] * (total - kept) + [" kept"] * kept
+    texts = widget.locator(".mha-order li").evaluate_all("(all) => all.map((li) => li.textContent)")
+    assert texts == [head + what for head, what in zip(heads, fate, strict=True)]
+    assert widget.locator(".mha-gone").count() == total - kept
+    assert ("of the first seed" in widget.inner_text()) == (len(seeds) > 1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pruning_shows_every_number_of_heads(open_static, tiny_studies, way):
+    page = open_static(Pruning(tiny_studies)).page
+    widget = page.get_by_role("region", name=PRUNING, exact=True)
+    for name in ("three jobs", "induction"):
+        radio = widget.get_by_role("radio", name=name)
+        if name == "induction":
+            if way == "keyboard":
+                widget.get_by_role("radio", checked=True).press("ArrowRight")
+            else:
+                radio.click()
+            said = widget.get_by_role("status").inner_text()
+            assert said.startswith("Model: from three jobs to induction. ")
+        assert radio.is_checked()
+        assert widget.get_by_role("radio", checked=True).count() == 1
+        for _ in WAYS[way](slider(widget, "heads kept")):
+            expect_pruning(widget, tiny_studies, name)
+
+
+def test_pruning_says_which_heads_went_and_came_back(open_static, tiny_studies):
+    study = tiny_studies["induction"]
+    page = open_static(Pruning({"one": study})).page
+    heads = [f"layer {layer + 1} head {head + 1}" for layer, head in study.greedy]
+    status, control = page.get_by_role("status"), slider(page, "heads kept")
+    assert not page.get_by_role("group", name="model").is_visible()
+    control.press("Home")
+    assert status.inner_text().startswith(f"Greedy removes {', '.join(heads)}. 0 of 4 heads kept")
+    control.press("ArrowRight")
+    assert status.inner_text().startswith(f"Greedy keeps {heads[3]}. 1 of 4 heads kept")
+    control.press("ArrowRight")
+    control.press("ArrowLeft")
+    assert status.inner_text().startswith(f"Greedy removes {heads[2]}. 1 of 4 heads kept")
+
+
+def test_lines_differ_by_more_than_colour(open_static, tiny_studies):
+    page = open_static(Pruning(tiny_studies)).page
+    style = "(l) => [getComputedStyle(l).strokeDasharray, getComputedStyle(l).strokeWidth].join()"
+    drawn = [page.locator(f"polyline.mha-series-{i}").evaluate(style) for i in range(6)]
+    assert len(set(drawn)) == 6
+    samples = page.locator("tbody .mha-sample:not(.mha-marker)")
+    assert [line.evaluate(style) for line in samples.all()] == drawn
+
+
 # Manners, on a bare page -------------------------------------------------------------------------
 
+KINDS = {
+    SPLITTER: lambda runs, studies: HeadSplitter(),
+    ONE: lambda runs, studies: OneDistribution(),
+    BUDGET: lambda runs, studies: Budget(),
+    PLAYBACK: lambda runs, studies: TrainingPlayback(runs["induction"]),
+    PRUNING: lambda runs, studies: Pruning(studies),
+}
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(HeadSplitter, SPLITTER), (OneDistribution, ONE), (Budget, BUDGET)]
-)
-def test_widget_is_usable_by_touch_and_by_keyboard(open_static, kind, name):
-    window = open_static(kind(), viewport={"width": 390, "height": 800}, has_touch=True)
-    widget = window.page.get_by_role("region", name=name, exact=True)
+
+NEW = [PLAYBACK, PRUNING]  # with radio buttons
+
+
+@pytest.fixture(params=KINDS)
+def kind(request, tiny_runs, tiny_studies):
+    """Return a new widget of each kind, and its name on the page."""
+    return KINDS[request.param](tiny_runs, tiny_studies), request.param
+
+
+def test_widget_is_usable_by_touch_and_by_keyboard(open_static, kind):
+    window = open_static(kind[0], viewport={"width": 390, "height": 800}, has_touch=True)
+    widget = window.page.get_by_role("region", name=kind[1], exact=True)
     targets = widget.locator("input, button, summary").all()
     assert len(targets) >= 2
     for target in targets:
@@ -250,12 +589,107 @@ def test_widget_is_usable_by_touch_and_by_keyboard(open_static, kind, name):
     assert window.complaints == []
 
 
+def test_every_control_is_reached_by_tab(open_static, kind):
+    page = open_static(kind[0]).page
+    page.locator("summary").evaluate_all("(all) => all.forEach((one) => one.click())")
+    controls = page.locator("input[type=range]:enabled, button, summary, [role=region][tabindex]")
+    wanted = controls.evaluate_all(
+        "(all) => all.filter((one) => one.tabIndex >= 0).map((one) => one.outerHTML)"
+    )
+    seen = []
+    for _ in range(len(wanted) + 2 * (kind[1] in NEW)):
+        page.keyboard.press("Tab")
+        html, *rings = page.evaluate(
+            "() => { const now = document.activeElement;"
+            "const ring = (node) => getComputedStyle(node).outlineStyle;"
+            "return [now.outerHTML, ring(now), ring(now.parentElement)]; }"
+        )
+        seen.append(html)
+        assert "solid" in rings or html.startswith("<body"), html
+    assert set(wanted) <= set(seen)
+    assert any('type="radio"' in one for one in seen) == (kind[1] in NEW)
+
+
+# The theme's dark colours; a bare page has none.
+DARK = """:root { --pst-color-text-base: #ced6dd; --pst-color-text-muted: #9ca4af;
+  --pst-color-border: #48566b; --pst-color-surface: #29313d; --pst-color-background: #14181e;
+  --pst-color-primary: #459db9; color-scheme: dark; }
+  body { background: #14181e; color: #ced6dd; }"""
+
+
+@pytest.mark.parametrize("kind", NEW, indirect=True)
+@pytest.mark.parametrize(
+    ("width", "style"), [(1280, "body { background: #fff }"), (390, DARK)], ids=["light", "dark"]
+)
+def test_widget_has_no_accessibility_violation(open_static, kind, width, style):
+    page = open_static(kind[0], viewport={"width": width, "height": 800}).page
+    page.add_style_tag(content=style)
+    page.locator("summary").evaluate_all("(all) => all.forEach((one) => one.click())")
+    page.get_by_role("slider").press("End")
+    page.get_by_role("slider").press("ArrowLeft")
+    page.add_script_tag(path=AXE)
+    assert page.evaluate(RUN_AXE) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("kind", NEW, indirect=True)
+def test_without_javascript_there_is_a_picture_with_a_text(open_static, visit, kind):
+    address = open_static(kind[0]).page.url
+    page = visit(java_script_enabled=False).page
+    page.goto(address)
+    assert page.locator("noscript figure figcaption").is_visible()
+    images = page.locator("noscript img").all()
+    drawings = page.locator("noscript svg[role=img]").all()
+    texts = [image.get_attribute("alt") for image in images]
+    texts += [drawing.locator("desc").text_content() for drawing in drawings]
+    # Four heads, before and after training, and the curve; or curves alone.
+    assert (len(images), len(drawings)) == ((8, 1) if kind[1] == PLAYBACK else (0, 1))
+    assert min(map(len, texts)) > 20
+    for image in images + drawings:
+        assert image.bounding_box()["width"] >= 90
+
+
 def test_line_says_what_changed(open_static):
     window = open_static(HeadSplitter())
     status = window.page.get_by_role("status")
-    assert "→" not in status.inner_text()
+    assert "from" not in status.inner_text()
     put(window.page, "heads h", "2")
-    assert status.inner_text().startswith("Heads: 1 → 2. Each head gets 8 of the 16 columns")
+    said = "Heads h: from 1 to 2. Each head gets 8 of the 16 columns"
+    assert status.inner_text().startswith(said)
+
+
+def test_choice_of_a_token_is_read_out(open_static):
+    splitter = HeadSplitter(n_heads=2)
+    page = open_static(splitter).page
+    heard = page.locator("[aria-live]")
+    assert heard.inner_text() == ""
+    page.get_by_role("radio", checked=True).press("ArrowRight")
+    words = splitter.tokens
+    rows = splitter.weights()[:, splitter.token + 1]
+    tops = (f"head {i + 1}, {words[row.argmax()]} {row.max():.2f}" for i, row in enumerate(rows))
+    chosen = words[splitter.token + 1]
+    assert heard.inner_text() == f"“{chosen}” looks most at: {'; '.join(tops)}."
+    # After a move of a slider this would be out of date.
+    put(page, "heads h", "4")
+    assert heard.inner_text() == ""
+
+
+def test_nothing_is_read_out_that_says_nothing_new(open_static):
+    window = open_static(HeadSplitter(), OneDistribution())
+    assert "▸" not in window.page.get_by_role("region", name=SPLITTER).aria_snapshot()
+    drawn = window.page.get_by_role("region", name=ONE).get_by_role("img")
+    # The caption of a row says its weights; of the plot, the numbers on its axes say nothing.
+    assert drawn.count() == 1
+    assert drawn.locator("text:not([aria-hidden])").count() == 0
+    start = OneDistribution()._curves["16"][0]
+    assert f"from {start[0]:.2f} and {start[1]:.2f}" in drawn.get_attribute("aria-label")
+
+
+def test_columns_of_the_budget_have_names_on_a_phone(open_static):
+    window = open_static(Budget(), viewport={"width": 390, "height": 800})
+    headers = window.page.get_by_role("columnheader")
+    assert headers.all_inner_texts() == ["what", "count", "relative to one head"]
+    assert window.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_two_widgets_do_not_disturb_each_other(open_static):
@@ -272,10 +706,31 @@ def test_two_widgets_do_not_disturb_each_other(open_static):
     assert len(ids) == len(set(ids))
 
 
+def test_two_playbacks_and_two_prunings_share_a_page(open_static, tiny_runs, tiny_studies):
+    runs = list(tiny_runs.values())
+    widgets = [*map(TrainingPlayback, runs), Pruning(tiny_studies), Pruning(tiny_studies, kept=1)]
+    window = open_static(*widgets)
+    first, second = window.page.get_by_role("region", name=PLAYBACK).all()
+    third, fourth = window.page.get_by_role("region", name=PRUNING).all()
+    put(first, "training step", "step 20 of 30")
+    first.get_by_role("radio").nth(2).click()
+    put(second, "training step", "step 11 of 33")
+    third.get_by_role("radio").nth(1).click()
+    put(third, "heads kept", "3 of 4")
+    expect_playback(first, runs[0], head=2)
+    expect_playback(second, runs[1])
+    expect_pruning(third, tiny_studies, "induction")
+    expect_pruning(fourth, tiny_studies, "three jobs")
+    assert (step_of(first), step_of(second), kept_of(third), kept_of(fourth)) == (20, 11, 3, 1)
+    ids = window.page.evaluate("[...document.querySelectorAll('[id]')].map((node) => node.id)")
+    assert len(ids) == len(set(ids))
+    assert window.complaints == []
+
+
 def test_setting_outside_the_grid_that_was_saved_is_shown(open_static):
     widget = HeadSplitter(tokens=["a", "b"], n_heads=5, d=35)
     window = open_static(widget)
-    assert value_of(window.page, "width d") == "35"
+    assert settings(window.page)["width d"] == "35"
     assert window.page.locator(".mha-map").count() == 5
 
 
@@ -285,9 +740,9 @@ def test_container_and_link_work_on_a_page(open_static):
     window = open_static(ipywidgets.VBox([one, ipywidgets.IntSlider(), two]))
     first, second = window.page.get_by_role("region", name=BUDGET, exact=True).all()
     put(first, "heads h", "2")
-    assert value_of(second, "heads h") == "2"
+    assert settings(second)["heads h"] == "2"
     put(second, "heads h", "16")
-    assert value_of(first, "heads h") == "16"
+    assert settings(first)["heads h"] == "16"
     expect_budget(first)
     assert window.page.get_by_text("run in Jupyter").count() == 1
     link.unlink()
@@ -300,9 +755,24 @@ def test_forced_colours_and_print_show_the_maps(open_static, colours):
     assert canvas.is_visible()
     window.page.emulate_media(media="print")
     assert canvas.is_visible()
-    assert not window.page.get_by_role("slider").first.is_visible()
+    for role in ("slider", "radio", "button"):
+        assert window.page.get_by_role(role).count() == 0
     ink = window.page.locator(".mha-widget").evaluate("(node) => getComputedStyle(node).color")
     assert ink in ("rgb(0, 0, 0)", "rgb(255, 255, 255)")
+
+
+@pytest.mark.parametrize("kind", NEW, indirect=True)
+def test_chosen_value_and_bars_can_be_told_in_forced_colours(open_static, kind):
+    page = open_static(kind[0], forced_colors="active").page
+    chosen, other = page.locator(".mha-card, .mha-option").all()[:2]
+    look = (
+        "(node) => { const style = getComputedStyle(node);"
+        "return [style.borderTopColor, style.textDecorationLine].join(); }"
+    )
+    assert chosen.evaluate(look) != other.evaluate(look)
+    page.emulate_media(media="print", forced_colors="none")
+    assert not page.get_by_role("slider").is_visible()
+    assert page.locator(".mha-result").is_visible()
 
 
 def test_heads_carry_number_and_colour_everywhere(open_static):
