@@ -138,8 +138,8 @@ def _last_scores(model, batch):
     weights = [layer.weights for layer in model.layers]  # (B, h, n, n) each
     mask = _mask(model, weights[0].shape[-1])
     scores = {
-        role: np.stack([attention_mass(w, targets, rows) for w in weights])
-        for role, (targets, rows) in _roles(batch, weights[0].shape[-1]).items()
+        role: np.stack([attention_mass(w, targets) for w in weights])
+        for role, targets in _roles(batch, weights[0].shape[-1]).items()
     }
     scores["entropy"] = np.stack([normalised_entropy(w, mask) for w in weights])
     return scores
@@ -178,9 +178,7 @@ def chance_scores(model, batch):
     _check.has("batch", batch, ["targets", "marked"], "a VectorBatch or TokenBatch")
     n = batch.targets.shape[1]
     mask = _mask(model, n)
-    scores = {
-        role: chance_mass(targets, mask, rows) for role, (targets, rows) in _roles(batch, n).items()
-    }
+    scores = {role: chance_mass(targets, mask) for role, targets in _roles(batch, n).items()}
     return {**scores, "entropy": 1.0}
 
 
@@ -189,12 +187,12 @@ def _mask(model, n):
 
 
 def _roles(batch, n):
-    """Return the pairs that a role would look at, and the queries that are asked."""
-    roles = {"previous token": (previous_token(n), None)}
+    """Return the pairs of query and key that each role is about."""
+    roles = {"previous token": previous_token(n)}
     if batch.marked is not None:
-        roles["marked token"] = marked_token(batch.marked, n), None
+        roles["marked token"] = marked_token(batch.marked, n)
     if getattr(batch, "period", None) is not None:
-        roles["induction"] = induction_targets(batch.tokens), batch.counted[..., 0]
+        roles["induction"] = induction_targets(batch.tokens)
     return roles
 
 

@@ -165,21 +165,29 @@ class TokenModel:
         ``gates``, (L, h), multiplies the heads' outputs: 1 leaves a head, 0 removes it.
         """
         _check.has("batch", batch, ["tokens", "marked"], "a TokenBatch, from a task's batch()")
-        _check.within("tokens", batch.tokens, self.n_symbols, "symbols V")
-        x = self.parameters["embedding"][batch.tokens]  # (B, n, d)
-        if batch.marked is not None:
-            x[np.arange(len(x)), batch.marked] += self.parameters["marker"]
+        tokens, marked = _check.integer_array("tokens", batch.tokens), batch.marked
+        if tokens.ndim != 2:
+            raise ValueError(
+                f"tokens has shape {tokens.shape}, but must be (B, n): use tokens[None]"
+            )
+        _check.within("tokens", tokens, self.n_symbols, "symbols V")
+        x = self.parameters["embedding"][tokens]  # (B, n, d)
+        if marked is not None:
+            marked = _check.integer_array("marked", marked)
+            _check.same_shape("marked", marked, "tokens[:, 0]", tokens[:, 0], "mark one token each")
+            _check.within("marked", marked, tokens.shape[1], "tokens n")
+            x[np.arange(len(x)), marked] += self.parameters["marker"]
         for layer, gates_here in zip(self.layers, _gates_by_layer(gates, self.layers), strict=True):
             x = x + layer.forward(x, gates=gates_here)
-        self._saved = batch, x
+        self._saved = tokens, marked, x
         logits = x.reshape(-1, x.shape[-1]) @ self.parameters["unembedding"]  # (B n, J V)
-        self._output_shape = (*batch.tokens.shape, self.n_jobs, self.n_symbols)
+        self._output_shape = (*tokens.shape, self.n_jobs, self.n_symbols)
         return logits.reshape(self._output_shape)
 
     def backward(self, d_logits):
         """Fill all gradients from that of the scores, (B, n, J, V)."""
         d_logits = _gradient_of("d_logits", d_logits, self._output_shape)
-        batch, x = self._saved
+        tokens, marked, x = self._saved
         d = x.shape[-1]
         d_logits = d_logits.reshape(-1, self.n_jobs * self.n_symbols)  # (B n, J V)
         self.gradients["unembedding"][...] = x.reshape(-1, d).T @ d_logits
@@ -187,10 +195,10 @@ class TokenModel:
         for layer in reversed(self.layers):
             d_x = d_x + layer.backward(d_x)
         self.gradients["marker"][...] = 0.0
-        if batch.marked is not None:
-            self.gradients["marker"] += d_x[np.arange(len(d_x)), batch.marked].sum(axis=0)
+        if marked is not None:
+            self.gradients["marker"] += d_x[np.arange(len(d_x)), marked].sum(axis=0)
         # One row of ones and zeros per symbol: the sum over its places as a matrix product.
-        places = (batch.tokens.ravel() == np.arange(self.n_symbols)[:, None]).astype(float)
+        places = (tokens.ravel() == np.arange(self.n_symbols)[:, None]).astype(float)
         self.gradients["embedding"][...] = places @ d_x.reshape(-1, d)
 
     def loss(self, logits, batch):

@@ -400,6 +400,7 @@ def fit(model, task, recipe, seed, *, watch=None, watch_at=(), progress=None):
             _check.has(name, function, ["__call__"], "a function, or None")
     # The 1 keeps these batches apart from those that anyone draws from a plain seed.
     rng = np.random.default_rng([_check.integer("seed", seed, minimum=0), 1])
+    _check.has("watch_at", watch_at, ["__iter__"], "a list of steps")
     watch_at = {_check.integer("watch_at", step, minimum=0) for step in watch_at}
     if max(watch_at, default=0) > recipe.n_steps:
         raise ValueError(

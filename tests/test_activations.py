@@ -96,7 +96,15 @@ def test_in_place_it_is_the_same_softmax(rng, shape, dtype):
 
 
 @pytest.mark.parametrize(
-    "row", [[1e4, -1e4, 1e4], [1e300, -1e300, 0], [-1.7e308, 1.7e308, 0], [-INF, 3, 3], [-INF] * 3]
+    "row",
+    [
+        [1e4, -1e4, 1e4],
+        [-1e4] * 3,
+        [1e300, -1e300, 0],
+        [-1.7e308, 1.7e308, 0],
+        [-INF, 3, 3],
+        [-INF] * 3,
+    ],
 )
 def test_in_place_extreme_scores_are_the_same_too(row):
     z = np.array([[0.0, 1.0, 2.0], row])

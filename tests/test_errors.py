@@ -52,7 +52,7 @@ from mha_lib.heads import (
 from mha_lib.layer import MultiHeadAttention
 from mha_lib.models import TokenModel, VectorModel
 from mha_lib.positions import rotary_angles, rotate
-from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs
+from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch
 from mha_lib.train import (
     Adam,
     Recipe,
@@ -153,6 +153,11 @@ def train(**changes):
 def token_model(task=None, d=6, n_heads=3, seed=0, **options):
     """Return a small model of three jobs."""
     return TokenModel(JOBS if task is None else task, d, n_heads, seed, **options)
+
+
+def batch(**changes):
+    """Return a batch of three jobs but for some arrays."""
+    return TokenBatch(**vars(BATCH) | changes)
 
 
 def after_forward(model, batch, gradient):
@@ -515,6 +520,7 @@ BAD_CALLS = [
     (lambda: train(seed=-1), ValueError, ["seed=-1", "seed >= 0"]),
     (lambda: train(watch=7), TypeError, ["watch is of type int", "a function, or None"]),
     (lambda: train(progress=True), TypeError, ["progress is of type bool", "a function, or None"]),
+    (lambda: train(watch_at=3), TypeError, ["watch_at is of type int", "a list of steps"]),
     (lambda: train(watch_at=[0, 4]), ValueError, ["watch_at names step 4", "n_steps=3"]),
     (lambda: train(watch_at=[-1]), ValueError, ["watch_at=-1", "watch_at >= 0"]),
     (lambda: train(task=VECTORS), TypeError, ["batch is of type VectorBatch", "no tokens"]),
@@ -550,6 +556,16 @@ BAD_CALLS = [
     (lambda: token_model(d=9, positions="rotary"), ValueError, ["d_k=3 is odd", "use 2 or 4"]),
     (lambda: token_model().forward(VECTORS.batch(RNG, 3)), TypeError,
      ["batch is of type VectorBatch", "no tokens", "TokenBatch"]),
+    (lambda: token_model().forward(batch(tokens=ones((13, 5)))), TypeError,
+     ["tokens has dtype float64", "integers"]),
+    (lambda: token_model().forward(batch(tokens=ones(5, int))), ValueError,
+     ["tokens has shape (5,)", "(B, n)", "tokens[None]"]),
+    (lambda: token_model().forward(batch(tokens=np.full((13, 5), -1))), ValueError,
+     ["tokens runs from -1 to -1", "symbols V=7", "use 0 to 6"]),
+    (lambda: token_model().forward(batch(marked=np.arange(13))), ValueError,
+     ["marked runs from 0 to 12", "tokens n=5", "use 0 to 4"]),
+    (lambda: token_model().forward(batch(marked=np.arange(5))), ValueError,
+     ["marked has shape (5,)", "tokens[:, 0] has shape (13,)", "one token each"]),
     (lambda: token_model().forward(BATCH, ones((1, 2))), ValueError,
      ["gates has shape (1, 2)", "(1, 3)", "one gate per head"]),
     (lambda: token_model(n_layers=2).forward(BATCH, ones((1, 3))), ValueError,

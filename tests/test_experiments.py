@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from mha_lib import experiments
 from mha_lib.experiments import (
     REPORTING_SEED,
     TUNING_SEED,
@@ -17,6 +18,7 @@ from mha_lib.experiments import (
 )
 from mha_lib.models import TokenModel, VectorModel
 from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs
+from mha_lib.train import History
 
 pytestmark = pytest.mark.filterwarnings("error")
 B = 13
@@ -151,6 +153,33 @@ def test_a_seed_fixes_a_run_and_another_seed_gives_another(name):
         assert key == "marker" or (parameter != other.model.parameters[key]).any()
     for one_batch, other_batch in ((one.tuning, other.tuning), (one.reporting, other.reporting)):
         assert_array_equal(one_batch.targets, other_batch.targets)  # all seeds compete on the same
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("seed", [0, 5])
+def test_the_seed_is_that_of_the_initial_weights_and_of_the_batches(monkeypatch, name, seed):
+    asked = []
+
+    def fit(model, task, recipe, seed, **options):
+        asked.append(({key: p.copy() for key, p in model.parameters.items()}, seed))
+        return History()
+
+    monkeypatch.setattr(experiments, "fit", fit)
+    run = RUNS[name](seed)
+    first = run.model.layers[0]
+    expected = (
+        VectorModel(run.task, first.n_heads, seed)
+        if isinstance(run.model, VectorModel)
+        else TokenModel(
+            run.task, first.d, first.n_heads, seed, n_layers=len(run.model.layers),
+            positions="rotary" if first.rotary else "learned", causal=first.causal,
+        )
+    )  # fmt: skip
+    ((parameters, batch_seed),) = asked
+    assert batch_seed == seed
+    assert parameters.keys() == expected.parameters.keys()
+    for key, parameter in parameters.items():
+        assert_array_equal(parameter, expected.parameters[key])
 
 
 @pytest.mark.parametrize("name", ["three jobs", "induction"])

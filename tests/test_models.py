@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mha_lib import causal_mask, multi_head_attention
+from mha_lib import causal_mask, multi_head_attention, softmax
 from mha_lib.models import TokenModel, VectorModel
 from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch
 from mha_lib.train import Adam
@@ -162,6 +162,20 @@ def test_the_token_model_is_embedding_attention_and_a_linear_map(rng, causal):
     for job in range(3):
         columns = p["unembedding"][:, 11 * job : 11 * (job + 1)]
         assert_allclose(logits[:, :, job], x @ columns, atol=1e-12)
+
+
+@pytest.mark.parametrize("task", [JOBS, REPEATED])
+def test_the_token_models_loss_and_accuracies_are_of_what_is_counted(rng, task):
+    model, batch = TokenModel(task, 10, 2, 0), task.batch(rng, B)
+    logits = model.forward(batch)
+    losses, right = [], [[] for _ in task.jobs]
+    for index in zip(*np.nonzero(batch.counted), strict=True):
+        losses.append(-np.log(softmax(logits[index])[batch.targets[index]]))
+        right[index[-1]].append(logits[index].argmax() == batch.targets[index])
+    loss, shares = model.evaluate(batch)
+    assert not batch.counted.all()
+    assert_allclose(loss, np.mean(losses), rtol=1e-12)
+    assert_allclose(shares, [np.mean(job) for job in right], rtol=1e-12)
 
 
 def test_without_heads_a_token_knows_itself_alone(rng):
