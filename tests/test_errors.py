@@ -739,6 +739,7 @@ INTEGERS = {
     "seed of VectorModel": lambda seed: VectorModel(VECTORS, 2, seed),
     "seed of TokenModel": lambda seed: token_model(seed=seed),
     "n_layers": lambda n_layers: token_model(n_layers=n_layers),
+    "n_layers of run_induction": lambda n_layers: run_induction(n_layers=n_layers),
     "n of previous_token": lambda n: previous_token(n),
     "n of marked_token": lambda n: marked_token([0], n),
     "n_points": lambda n_points: path_importance(token_model(), BATCH, n_points),

@@ -240,10 +240,10 @@ def test_importance_says_which_job_the_loss_is_about():
 
 def test_one_head_stops_at_its_bound_and_two_heads_pass_it():
     # The bound of the two errors' sum is 1 - 1 / sqrt(n), here 1/2.
-    one, two = (run_marked_and_mean(n_heads, n=4, n_steps=200) for n_heads in (1, 2))
+    one, two = (run_marked_and_mean(n_heads, n=4, n_steps=300) for n_heads in (1, 2))
     errors = [run.model.evaluate(run.reporting)[1].sum() for run in (one, two)]
     assert 0.48 < errors[0] < 0.55  # 2,048 sequences may let it look 0.02 better than it can be
-    assert errors[1] < 0.15
+    assert errors[1] < 0.05
 
 
 def test_the_three_jobs_are_learned_and_so_is_induction():
