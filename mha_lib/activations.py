@@ -137,7 +137,7 @@ def softmax_backward(d_weights, weights, axis=-1):
 
     See Also
     --------
-    softmax : the forward pass.
+    mha_lib.softmax : the forward pass.
 
     Examples
     --------

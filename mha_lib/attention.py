@@ -115,7 +115,7 @@ def scaled_dot_product_attention_backward(d_out, q, k, v, weights):
 
     See Also
     --------
-    scaled_dot_product_attention : the forward pass.
+    mha_lib.scaled_dot_product_attention : the forward pass.
 
     Examples
     --------

@@ -228,7 +228,7 @@ def snapshot(model, batch):
 
 
 def snapshot_steps(n_steps, n_snapshots):
-    """Return at which steps to take snapshots: from first to last, evenly.
+    """Return at which steps to take snapshots: densely at first, where most happens.
 
     Parameters
     ----------
@@ -252,11 +252,12 @@ def snapshot_steps(n_steps, n_snapshots):
     Examples
     --------
     >>> snapshot_steps(300, 4)
-    [0, 100, 200, 300]
+    [0, 33, 133, 300]
     """
     n_steps = _check.integer("n_steps", n_steps, minimum=1)
     n_snapshots = _check.integer("n_snapshots", n_snapshots, minimum=2)
-    return sorted({round(step) for step in np.linspace(0, n_steps, n_snapshots)})
+    shares = np.linspace(0, 1, n_snapshots) ** 2
+    return sorted({round(n_steps * share) for share in shares})
 
 
 def run_marked_and_mean(

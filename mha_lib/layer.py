@@ -101,7 +101,7 @@ class MultiHeadAttention:
 
     See Also
     --------
-    multi_head_attention : the forward pass as one function.
+    mha_lib.multi_head_attention : the forward pass as one function.
 
     Examples
     --------

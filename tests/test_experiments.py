@@ -117,13 +117,13 @@ def test_a_snapshot_is_what_the_model_does_now(model_and_batch):
 @pytest.mark.parametrize(
     ("n_steps", "n_snapshots", "expected"),
     [
-        (300, 4, [0, 100, 200, 300]),
+        (300, 4, [0, 33, 133, 300]),
         (7, 2, [0, 7]),
-        (10, 4, [0, 3, 7, 10]),
-        (3, 11, [0, 1, 2, 3]),  # there are not more moments than these
+        (10, 4, [0, 1, 4, 10]),
+        (3, 23, [0, 1, 2, 3]),  # there are not more moments than these
     ],
 )
-def test_snapshots_are_spread_evenly_from_first_to_last(n_steps, n_snapshots, expected):
+def test_snapshots_run_from_first_to_last_and_lie_dense_at_first(n_steps, n_snapshots, expected):
     assert snapshot_steps(n_steps, n_snapshots) == expected
 
 

@@ -392,7 +392,7 @@ def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_run
     stop_the_clock(page)
     status, button = page.get_by_role("status"), page.get_by_role("button")
     button.press("Enter")
-    for step in (10, 20):
+    for step in (3, 13):
         assert step_of(page) == step
         assert status.get_attribute("aria-live") == "off"
         assert button.inner_text() == "Pause"
@@ -400,14 +400,14 @@ def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_run
         page.clock.run_for(PACE)
     assert button.inner_text() == "Play again"
     assert status.get_attribute("aria-live") is None  # a status is polite by itself
-    assert status.inner_text().startswith("The end of training. From step 20 to 30. Loss ")
+    assert status.inner_text().startswith("The end of training. From step 13 to 30. Loss ")
     expect_playback(page, run)
     page.clock.run_for(3 * PACE)
     assert step_of(page) == 30
     button.click()
     assert step_of(page) == 0
     page.clock.run_for(PACE)
-    assert step_of(page) == 10
+    assert step_of(page) == 3
 
 
 @pytest.mark.parametrize("way", ["Escape", "button", "slider"])
@@ -416,7 +416,7 @@ def test_playback_pauses(open_static, tiny_runs, way):
     stop_the_clock(page)
     button, status = page.get_by_role("button"), page.get_by_role("status")
     button.click()
-    assert step_of(page) == 11
+    assert step_of(page) == 4
     if way == "Escape":
         page.keyboard.press("Escape")
     elif way == "button":
@@ -427,7 +427,7 @@ def test_playback_pauses(open_static, tiny_runs, way):
     assert status.get_attribute("aria-live") is None
     assert status.inner_text().startswith("Paused. ") == (way != "slider")
     page.clock.run_for(3 * PACE)
-    assert step_of(page) == (0 if way == "slider" else 11)
+    assert step_of(page) == (0 if way == "slider" else 4)
 
 
 def test_playback_moves_nothing_by_itself_for_those_who_asked_for_less_motion(
@@ -437,7 +437,7 @@ def test_playback_moves_nothing_by_itself_for_those_who_asked_for_less_motion(
     page = open_static(TrainingPlayback(run), reduced_motion="reduce").page
     stop_the_clock(page)
     button = page.get_by_role("button")
-    for step in (11, 22, 33):
+    for step in (4, 15, 33):
         assert button.inner_text() == "Next snapshot"
         button.click()
         page.clock.run_for(3 * PACE)
@@ -450,11 +450,11 @@ def test_playback_moves_nothing_by_itself_for_those_who_asked_for_less_motion(
     # The wish may change while the page is open.
     page.emulate_media(reduced_motion="no-preference")
     page.get_by_role("button", name="Play").click()
-    assert step_of(page) == 11
+    assert step_of(page) == 4
     page.emulate_media(reduced_motion="reduce")
     page.get_by_role("button", name="Next snapshot").wait_for()
     page.clock.run_for(3 * PACE)
-    assert step_of(page) == 11
+    assert step_of(page) == 4
 
 
 # Pruning, on a bare page -------------------------------------------------------------------------
@@ -728,16 +728,16 @@ def test_two_playbacks_and_two_prunings_share_a_page(open_static, tiny_runs, tin
     window = open_static(*widgets)
     first, second = window.page.get_by_role("region", name=PLAYBACK).all()
     third, fourth = window.page.get_by_role("region", name=PRUNING).all()
-    put(first, "training step", "step 20 of 30")
+    put(first, "training step", "step 13 of 30")
     first.get_by_role("radio").nth(2).click()
-    put(second, "training step", "step 11 of 33")
+    put(second, "training step", "step 4 of 33")
     third.get_by_role("radio").nth(1).click()
     put(third, "heads kept", "3 of 4")
     expect_playback(first, runs[0], head=2)
     expect_playback(second, runs[1])
     expect_pruning(third, tiny_studies, "induction")
     expect_pruning(fourth, tiny_studies, "three jobs")
-    assert (step_of(first), step_of(second), kept_of(third), kept_of(fourth)) == (20, 11, 3, 1)
+    assert (step_of(first), step_of(second), kept_of(third), kept_of(fourth)) == (13, 4, 3, 1)
     ids = window.page.evaluate("[...document.querySelectorAll('[id]')].map((node) => node.id)")
     assert len(ids) == len(set(ids))
     assert window.complaints == []
