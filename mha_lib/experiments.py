@@ -56,7 +56,7 @@ class Run:
     --------
     >>> run = run_three_jobs(n_heads=2, d=8, n_steps=1)
     >>> run.reporting.tokens.shape
-    (128, 16)
+    (96, 16)
     """
 
     model: VectorModel | TokenModel
@@ -307,7 +307,7 @@ def run_marked_and_mean(
     return _run(model, task, recipe, seed, n_sequences=2048, progress=progress)
 
 
-def run_three_jobs(n_heads=8, seed=0, *, d=64, n_steps=500, n_snapshots=None, progress=None):
+def run_three_jobs(n_heads=8, seed=0, *, d=64, n_steps=300, n_snapshots=None, progress=None):
     """Train one layer to name the previous, the marked and the most common symbol.
 
     Parameters
@@ -318,7 +318,7 @@ def run_three_jobs(n_heads=8, seed=0, *, d=64, n_steps=500, n_snapshots=None, pr
         Seed of initial weights and of training data.
     d : int, default 64
         Model width.
-    n_steps : int, default 500
+    n_steps : int, default 300
         Steps of training.  Training on after the loss has saturated makes results differ between
         machines.
     n_snapshots : int, optional
@@ -346,7 +346,7 @@ def run_three_jobs(n_heads=8, seed=0, *, d=64, n_steps=500, n_snapshots=None, pr
     task = ThreeJobs()
     model = TokenModel(task, d, n_heads, seed, positions="learned")
     recipe = Recipe(n_steps, learning_rate=2e-2)
-    return _run(model, task, recipe, seed, 128, n_snapshots=n_snapshots, progress=progress)
+    return _run(model, task, recipe, seed, 96, n_snapshots=n_snapshots, progress=progress)
 
 
 def run_induction(
@@ -391,7 +391,7 @@ def run_induction(
     task = RepeatedSequence()
     model = TokenModel(task, d, n_heads, seed, n_layers=n_layers, positions="rotary", causal=True)
     recipe = Recipe(n_steps, learning_rate=3e-2, n_warm_up=50, last_rate=0.01)
-    return _run(model, task, recipe, seed, 128, n_snapshots=n_snapshots, progress=progress)
+    return _run(model, task, recipe, seed, 96, n_snapshots=n_snapshots, progress=progress)
 
 
 def _run(model, task, recipe, seed, n_sequences, *, n_snapshots=None, progress=None):

@@ -214,7 +214,7 @@ def test_symbols_are_letters_as_long_as_there_are_any():
 
 def test_playback_goes_to_the_steps_that_have_a_snapshot(tiny_runs):
     widget = TrainingPlayback(tiny_runs["induction"], step=4, head=3)
-    assert widget.snapshot() is tiny_runs["induction"].history.snapshots[11]
+    assert widget.snapshot() is tiny_runs["induction"].history.snapshots[4]
     widget.step = np.int64(33)
     assert widget._live == frame(widget, 33)
     for wrong, near in ((12, "step=4 or 15"), (40, "step=33")):
