@@ -25,6 +25,12 @@ def test_all_cells_were_run_in_order_and_nothing_went_wrong(path):
             assert output.output_type != "error" or "raises-exception" in tags(cell)
 
 
+def test_outputs_name_no_place_on_the_machine_that_ran_them(path):
+    for cell in code_cells(path):
+        assert str(notebooks.ROOT) not in str(cell.outputs), cell.source
+        assert "File /" not in str(cell.outputs), cell.source  # the trace of an error
+
+
 def test_most_printing_cells_are_compared(path):
     """A page without outputs, or with all of them ignored, would prove nothing."""
     compared = [
