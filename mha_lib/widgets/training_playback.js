@@ -200,7 +200,8 @@ function render(context) {
   }
 
   const view = show(context, {
-    name: "Training playback",
+    // A page may show several; a reader who jumps between regions must tell them apart.
+    name: `Training playback: ${run.jobs.join(", ")}`,
     controls: [step],
     draw,
     quiet: () => timer !== undefined,

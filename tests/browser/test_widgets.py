@@ -21,7 +21,7 @@ from tests.browser.moves import WAYS, positions, slider
 from tests.browser.test_pages import AXE, RUN_AXE
 
 SPLITTER, ONE, BUDGET = "Head splitter", "One distribution", "Budget"
-PLAYBACK, PRUNING = "Training playback", "Pruning"
+PLAYBACK, PRUNING = "Training playback: previous, marked, most common", "Pruning"
 
 by_every_way = pytest.mark.parametrize("way", WAYS)
 served_and_from_file = pytest.mark.parametrize("from_file", [False, True], ids=["served", "file"])
@@ -340,7 +340,7 @@ def expect_score_table(widget, run):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_playback_shows_every_snapshot(open_static, run, way):
-    widget = open_static(TrainingPlayback(run)).page.get_by_role("region", name=PLAYBACK)
+    widget = open_static(TrainingPlayback(run)).page.get_by_role("region", name="Training playback")
     widget.locator("summary").click()
     widget.locator(".mha-table tbody tr").first.wait_for()
     steps = sorted(run.history.snapshots)
@@ -726,7 +726,7 @@ def test_two_playbacks_and_two_prunings_share_a_page(open_static, tiny_runs, tin
     runs = list(tiny_runs.values())
     widgets = [*map(TrainingPlayback, runs), Pruning(tiny_studies), Pruning(tiny_studies, kept=1)]
     window = open_static(*widgets)
-    first, second = window.page.get_by_role("region", name=PLAYBACK).all()
+    first, second = window.page.get_by_role("region", name="Training playback").all()
     third, fourth = window.page.get_by_role("region", name=PRUNING).all()
     put(first, "training step", "step 13 of 30")
     first.get_by_role("radio").nth(2).click()
