@@ -88,7 +88,7 @@ function render(context) {
   const letters = (side) => el("div", { class: `mha-letters ${side}`, "aria-hidden": "true" },
     ...run.tokens.map((token, i) => el("span", i === run.marked ? { class: "mha-star" } : {}, token)));
   const table = el("div", { class: "mha-table", tabindex: 0, role: "region",
-    "aria-label": "Scores of all heads" });
+    "aria-label": `Scores of all heads: ${run.jobs.join(", ")}` });
   const numbers = el("details", {}, el("summary", {}, "All scores in numbers"), table);
   numbers.addEventListener("toggle", () => drawTable());
 
