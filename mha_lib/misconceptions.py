@@ -5,6 +5,7 @@ one mistake, and comes with an input for which the mistake is invisible.  `mha_l
 compares a student's answer with them.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -178,8 +179,8 @@ def _numbers(*shape):
 
 
 def _call(*args, **kwargs):
-    """Return a function that gives these arguments."""
-    return lambda: (args, kwargs)
+    """Return a function that gives copies of these arguments."""
+    return lambda: copy.deepcopy((args, kwargs))
 
 
 def _qkv(tq=5, tk=7, d_k=3, d_v=2, **kwargs):
