@@ -82,6 +82,7 @@ class CheckResult:
         What the code does instead and where to read on, or what went wrong first.
     misconception : str or None
         Name of the entry of `mha_lib.misconceptions.CATALOGUE` that answers like this code.
+        None if there is none, or if several answer alike; the diagnosis then gives them all.
     cases : tuple of CaseResult
         One for each input.
 
@@ -370,6 +371,7 @@ def _attention_inputs():
     # The first column adds the same number to all scores, which then lie close together.
     high_q, high_k = q.copy(), k.copy()
     high_q[:, 0] = high_k[:, 0] = 130.0
+    apart = high_q * np.array([[1.0], [0.01], [-1.0], [1.0], [-1.0]])
     single_q, single_k = q.copy(), k.copy()
     single_q[:, 0] = single_k[:, 0] = 13.0
     single = tuple(a.astype(_float32) for a in (single_q, single_k, v))
@@ -381,6 +383,7 @@ def _attention_inputs():
         ("queries that may look nowhere", (q, k, v), {"mask": nobody}),
         ("a mask and leading axes", batch, {"mask": some}),
         ("scores of 10000", (high_q, high_k, v), {}),
+        ("queries of very different size", (apart, high_k, v), {}),
         ("float32, scores of about 100", single, {}),
     ]
 
@@ -419,6 +422,7 @@ def _multi_head_inputs():
     # The first column of each head adds the same number to all scores, which then lie close.
     high_x, (high_q, high_k, *rest) = x.copy(), square()
     high_x[:, 0] = 1.0
+    apart = high_x * np.array([[1.0], [-1.0], [1.0], [-1.0], [0.01]])
     for w in (high_q, high_k):
         w[:, ::2] = 0.0
         w[0, ::2] = 120.0
@@ -434,6 +438,11 @@ def _multi_head_inputs():
         ("a mask for each sequence", (batch, *square(), 3), {"mask": padded}),
         ("tokens that may look nowhere", (x, *square(), 3), {"mask": nobody}),
         ("scores of 10000", (high_x, high_q, high_k, *rest, 3), {}),
+        (
+            "tokens of very different size",
+            (apart, high_q, high_k, *rest, 3),
+            {"context": np.insert(_random(7, 5), 0, 1.0, axis=1)},
+        ),
         ("float32", (*single, 3), {}),
     ]
 
@@ -866,9 +875,9 @@ def _is_blank(answer):
 
 
 def _diagnosis(step, cases, answers, results):
-    """Return the entry of the catalogue that answers most like these, or None, and a text."""
+    """Return the one entry of the catalogue that answers most like these, or None, and a text."""
     failed = [i for i, result in enumerate(results) if not result.passed]
-    best, best_rank, best_match = None, (0, 0), []
+    best, best_rank, best_match = [], (0, 0), []
     for j, (entry, _) in enumerate(_CANDIDATES[step]):
         match = [
             _matches(answer, case.wrong[j], case.tolerance)
@@ -879,17 +888,25 @@ def _diagnosis(step, cases, answers, results):
             continue
         rank = (sum(m > 0 for m in match), sum(match))
         if rank > best_rank:
-            best, best_rank, best_match = entry, rank, match
-    if best is None:
+            best, best_rank, best_match = [entry], rank, match
+        elif rank == best_rank:
+            best.append(entry)
+    if not best:
         first = results[failed[0]]
         return None, f"In the case '{first.name}': {first.message}."
-    where = "" if best.step == step else f"In the step {best.step}: "
-    hedge = "" if all(best_match) else "In most cases, though not in all, this is what happens. "
-    text = (
-        f"{hedge}{where}{best.sentence}\n"
-        f"Read on in {best.chapter}, '{best.section}'. The mistake is invisible {best.hides}."
-    )
+    lines = []
+    if not all(best_match):
+        lines.append("In most cases, though not in all, this is what happens.")
+    if len(best) > 1:
+        lines.append(f"One of these {len(best)} it is; from outside they look the same.")
+    for entry in best:
+        where = "" if entry.step == step else f"In the step {entry.step}: "
+        lines += [
+            f"{where}{entry.sentence}",
+            f"Read on in {entry.chapter}, '{entry.section}'. "
+            f"The mistake is invisible {entry.hides}.",
+        ]
     unlike = [results[i] for i in failed if not best_match[i]]
     if unlike:
-        text += f"\nBesides, in the case '{unlike[0].name}': {unlike[0].message}."
-    return best, text
+        lines.append(f"Besides, in the case '{unlike[0].name}': {unlike[0].message}.")
+    return best[0] if len(best) == 1 else None, "\n".join(lines)
