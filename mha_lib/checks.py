@@ -14,6 +14,7 @@ itself: no check is a sandbox.
 import html
 import linecache
 import math
+import os
 import re
 import sys
 import traceback
@@ -34,8 +35,8 @@ _setprofile, _getprofile = sys.setprofile, sys.getprofile
 _extract_tb, _source_line = traceback.extract_tb, linecache.getline
 _catch_warnings, _simplefilter = warnings.catch_warnings, warnings.simplefilter
 
-_PACKAGE = str(Path(misconceptions.__file__).parent)
-_NUMPY = str(Path(np.__file__).parent)
+_PACKAGE = f"{Path(misconceptions.__file__).parent}{os.sep}"
+_NUMPY = f"{Path(np.__file__).parent}{os.sep}"
 
 # Two answers are the same where they differ by less than this, relative to the larger.
 _TOLERANCE = {"float64": 1e-8, "float32": 1e-3}
@@ -103,8 +104,8 @@ class CheckResult:
     def __repr__(self):
         lines = [self._headline(), *(f"  {line}" for line in self.diagnosis.splitlines())]
         for case in self.cases:
-            mark = "ok " if case.passed else "-- "
-            lines.append(f"  {mark} {case.name}{': ' if case.message else ''}{case.message}")
+            mark = "right" if case.passed else "wrong"
+            lines.append(f"  {mark}  {case.name}{': ' if case.message else ''}{case.message}")
         return "\n".join(lines)
 
     def _repr_html_(self):
@@ -152,7 +153,7 @@ def check_softmax(function):
     >>> result.misconception
     'softmax without subtracting the largest score'
     """
-    return _check([("softmax", function)])
+    return _check_all([("softmax", function)])
 
 
 def check_attention(function):
@@ -182,7 +183,7 @@ def check_attention(function):
     >>> result.score, result.verdict
     (0.0, 'blank')
     """
-    return _check([("scaled_dot_product_attention", function)])
+    return _check_all([("scaled_dot_product_attention", function)])
 
 
 def check_split_heads(function):
@@ -211,12 +212,12 @@ def check_split_heads(function):
     >>> check_split_heads(split)
     split_heads: right, 4 of 4 cases right, score 1.00
       Right in every case.
-      ok  three heads
-      ok  as many heads as tokens
-      ok  heads that divide the tokens too
-      ok  leading axes
+      right  three heads
+      right  as many heads as tokens
+      right  heads that divide the tokens too
+      right  leading axes
     """
-    return _check([("split_heads", function)])
+    return _check_all([("split_heads", function)])
 
 
 def check_merge_heads(function):
@@ -242,7 +243,7 @@ def check_merge_heads(function):
     >>> check_merge_heads(lambda x: x.mean(axis=-3)).misconception
     'heads averaged'
     """
-    return _check([("merge_heads", function)])
+    return _check_all([("merge_heads", function)])
 
 
 def check_multi_head_attention(function):
@@ -271,7 +272,7 @@ def check_multi_head_attention(function):
     >>> check_multi_head_attention(multi_head_attention).verdict
     'not your own'
     """
-    return _check([("multi_head_attention", function)])
+    return _check_all([("multi_head_attention", function)])
 
 
 def check_masks(causal=None, padding=None, combine=None):
@@ -308,7 +309,7 @@ def check_masks(causal=None, padding=None, combine=None):
     steps = [(step, function) for step, function in given.items() if function is not None]
     if not steps:
         raise TypeError("check_masks got no function: pass your causal_mask, or padding=... too")
-    return _check(steps)
+    return _check_all(steps)
 
 
 # --- cases: inputs, right answers and the answers of the catalogue ----------------------------
@@ -475,7 +476,7 @@ def _combine_inputs():
 
 
 _SHAPES = {  # the axes of what each step returns
-    "softmax": (("the weights", "the shape of z"),),
+    "softmax": (("weights", "the shape of z"),),
     "scaled_dot_product_attention": (
         ("out", "(..., Tq, Dv): one blend of values per query"),
         ("weights", "(..., Tq, Tk): one row per query, one column per key"),
@@ -762,7 +763,7 @@ class _Watch:
 
     def __init__(self, step):
         self.allowed = _ALLOWED_CODE[step]
-        self.found = False
+        self.seen = ""  # what was done that earns nothing
 
     def __enter__(self):
         self.previous = _getprofile()
@@ -770,6 +771,8 @@ class _Watch:
         return self
 
     def __exit__(self, *_):
+        if _getprofile() != self._see:
+            self.seen = "This replaces Python's profile function, by which the check watches."
         _setprofile(self.previous)
 
     def _see(self, frame, event, _):
@@ -778,7 +781,7 @@ class _Watch:
             return
         caller = frame.f_back
         if caller is None or not _is_library(caller.f_code):
-            self.found = True
+            self.seen = f"This calls {code.co_name} of mha_lib, which does the work for you."
 
 
 # --- the verdict ------------------------------------------------------------------------------
@@ -804,7 +807,7 @@ _CANDIDATES = {step: tuple(_candidates(step)) for step in _STEPS}
 _CASES = {step: _cases(step) for step in _STEPS}
 
 
-def _check(steps):
+def _check_all(steps):
     """Check functions, given by the step that each is meant to do, and sum up."""
     results, texts, verdicts, names = [], [], [], []
     for step, function in steps:
@@ -841,12 +844,9 @@ def _check_step(step, function):
     with _Watch(step) as watch:
         for case in cases:
             answers.append(_answer(function, case.args, case.kwargs, case.parts))
-    if watch.found:
-        text = (
-            f"This calls a function of mha_lib that does the whole job. Writing {step} is the "
-            f"exercise, and so it earns nothing."
-        )
-        return _all_wrong(cases, "mha_lib did the work"), "not your own", text, None
+    if watch.seen:
+        text = f"{watch.seen} Writing {step} yourself is the exercise, and so it earns nothing."
+        return _all_wrong(cases, "not your own work"), "not your own", text, None
 
     results, remarks = [], []
     for case, answer in zip(cases, answers, strict=True):

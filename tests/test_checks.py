@@ -353,8 +353,8 @@ class Liar(np.ndarray):
 @pytest.mark.parametrize(
     ("check", "function", "words"),
     [
-        (check_softmax, lambda z: softmax(z).tolist(), "the weights is a list: it must be a NumPy"),
-        (check_softmax, lambda z: softmax(z).view(Liar), "the weights is a Liar"),
+        (check_softmax, lambda z: softmax(z).tolist(), "weights is a list: it must be a NumPy"),
+        (check_softmax, lambda z: softmax(z).view(Liar), "weights is a Liar"),
         (check_softmax, lambda z: np.ma.array(softmax(z)), "is a MaskedArray"),
         (check_softmax, lambda z: softmax(z).astype(complex), "dtype complex128"),
         (check_softmax, lambda z: softmax(z).astype(np.float16), "float16, but should have"),
@@ -433,6 +433,24 @@ def test_the_librarys_own_function_is_flagged_however_it_is_wrapped(step, i):
 def test_the_right_parts_in_the_catalogues_module_are_flagged_too():
     assert check_multi_head_attention(misconceptions._multi_head).verdict == "not your own"
     assert check_split_heads(lambda x, n: misconceptions._split(x, n)).verdict == "not your own"
+
+
+def test_switching_off_the_watch_is_flagged():
+    def sly(x, n_heads):
+        sys.setprofile(None)
+        return mha_lib.split_heads(x, n_heads)
+
+    result = check_split_heads(sly)
+    assert (result.score, result.verdict) == (0.0, "not your own")
+    assert "profile function" in result.diagnosis
+
+
+def test_the_code_of_the_library_is_flagged_under_another_name():
+    def split(x, n_heads):
+        """Pretend to be a student's."""
+
+    split.__code__ = mha_lib.split_heads.__code__
+    assert check_split_heads(split).verdict == "not your own"
 
 
 def test_one_library_function_among_the_masks_costs_its_own_cases():
@@ -555,7 +573,7 @@ def test_the_text_shows_score_diagnosis_and_every_case():
     lines = repr(result).splitlines()
     assert lines[0] == "split_heads: wrong, 0 of 4 cases right, score 0.00"
     assert lines[1].startswith("  Your code reshapes straight to")
-    assert sum(line.startswith("  -- ") for line in lines) == 4
+    assert sum(line.startswith("  wrong  ") for line in lines) == 4
 
 
 def test_the_html_says_the_same_and_runs_nothing_of_the_students():
