@@ -673,6 +673,28 @@ def _bare_reshapes(
 
 @_entry(
     _MULTI_HEAD,
+    "each token attends among its own heads",
+    "Your code leaves the tokens in front of the heads, so that each token compares its own heads "
+    "with each other and no token sees another; the head axis comes first, then the tokens.",
+    read=_SPLIT,
+    hides="only with one head and one token, but the shape is always right",
+    hiding_input=lambda: _layer(n=1, n_heads=1),
+)
+def _attend_among_heads(
+    x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
+):
+    def merge(heads):
+        *leading, n, h, d_k = heads.shape
+        return heads.reshape(*leading, n, h * d_k)
+
+    return _multi_head(
+        x, w_q, w_k, w_v, w_o, n_heads, context, mask, return_weights,
+        split=_split_without_swap, merge=merge,
+    )  # fmt: skip
+
+
+@_entry(
+    _MULTI_HEAD,
     "scale by the root of d",
     "Your code divides the scores by the root of the model width d, but a head compares d_k "
     "numbers, and so the scale is the root of d_k.",

@@ -218,7 +218,7 @@ def test_a_mistake_is_named_although_there_is_another_beside_it():
 
     result = check_attention(two_mistakes)
     assert result.misconception == "scale by d_k without the root"
-    assert "though not in all" in result.diagnosis
+    assert "In some cases, though not in all" in result.diagnosis
     assert "'queries that may look nowhere': out holds NaN" in result.diagnosis
 
 
@@ -237,6 +237,32 @@ def test_another_way_of_writing_a_mistake_is_named_too():
         return (out, np.stack(maps, axis=-3)) if return_weights else out
 
     assert check_multi_head_attention(own).misconception == "scale by the root of d"
+
+
+def test_a_mistake_is_named_in_a_function_that_takes_no_mask_yet():
+    def short(x, w_q, w_k, w_v, w_o, n_heads):
+        n = len(x)
+        q, k, v = ((x @ w).reshape(n_heads, n, -1) for w in (w_q, w_k, w_v))
+        weights = mha_lib.softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
+        return (weights @ v).reshape(n, -1) @ w_o
+
+    result = check_multi_head_attention(short)
+    assert result.misconception == "bare reshapes there and back"
+    messages = {case.name: case.message for case in result.cases}
+    assert "does not take this argument" in messages["a causal mask"]
+    assert messages["a batch"].startswith("raised ValueError")
+
+
+def test_an_error_alone_names_nothing():
+    result = check_multi_head_attention(raising(ValueError("something else")))
+    assert result.misconception is None
+    assert result.diagnosis.startswith("In the case 'three heads': raised ValueError: something")
+
+
+def test_right_numbers_of_the_wrong_dtype_are_not_taken_for_another_mistake():
+    result = check_masks(lambda n: np.tril(np.ones((n, n))))
+    assert (result.score, result.misconception) == (0.0, None)
+    assert "dtype float64, but should have bool" in result.diagnosis
 
 
 def test_a_mistake_that_nobody_listed_is_described():
@@ -389,7 +415,7 @@ def test_changing_the_input_costs_the_case_and_is_told():
         return np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
 
     result = check_softmax(in_place)
-    assert result.score == 0
+    assert (result.score, result.misconception) == (0.0, None)
     assert "changed its input in place" in result.diagnosis
 
 
