@@ -3,8 +3,10 @@
 import builtins
 import functools
 import inspect
+import json
 import subprocess
 import sys
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -253,6 +255,27 @@ def test_a_mistake_is_named_in_a_function_that_takes_no_mask_yet():
     assert messages["a batch"].startswith("raised ValueError")
 
 
+def test_a_mistake_is_named_that_shows_alone_in_half_of_the_cases():
+    def half(x, w_q, w_k, w_v, w_o, n_heads, context=None, mask=None, return_weights=False):
+        n = len(x)  # neither context nor mask is used, and the heads are left behind the tokens
+        q, k, v = ((x @ w).reshape(n, n_heads, -1) for w in (w_q, w_k, w_v))
+        weights = mha_lib.softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
+        return (weights @ v).reshape(n, -1) @ w_o
+
+    result = check_multi_head_attention(half)
+    assert result.misconception == "each token attends among its own heads"
+
+
+def test_a_mistake_is_not_named_for_one_case_among_many():
+    def rarely(q, k, v, mask=None):
+        if q.ndim == 4 and mask is None:
+            weights = mha_lib.softmax(q @ k.swapaxes(-1, -2))  # no scale
+            return weights @ v, weights
+        return WRONG["scaled_dot_product_attention"](q, k, v)
+
+    assert check_attention(rarely).misconception is None
+
+
 def test_an_error_alone_names_nothing():
     result = check_multi_head_attention(raising(ValueError("something else")))
     assert result.misconception is None
@@ -328,6 +351,34 @@ def test_the_line_is_the_students_even_if_the_error_arises_in_a_library():
     message = first_message(check_attention, refused)
     assert message.endswith('return mha_lib.softmax("scores"), None')
     assert "TypeError: z has dtype" in message
+
+
+def test_the_line_is_the_students_even_if_another_library_fails():
+    def split(x, n_heads):
+        return json.loads("no JSON")
+
+    assert first_message(check_split_heads, split).endswith('return json.loads("no JSON")')
+
+
+def test_the_line_is_the_students_even_if_numpy_fails_in_a_function_without_code():
+    def split(x, n_heads):
+        return np.split(x, 4)
+
+    message = first_message(check_split_heads, functools.partial(split))
+    assert "array split does not result in an equal division" in message
+    assert message.endswith("return np.split(x, 4)")
+
+
+def test_warnings_change_no_mark():
+    def loud(z):
+        warnings.warn("careful", stacklevel=1)
+        return softmax(z)
+
+    assert check_softmax(loud).score == 1
+    entry = next(entry for entry in CATALOGUE if entry.step == "softmax")  # it overflows
+    expected = check_softmax(entry.function)
+    with np.errstate(all="raise"):
+        assert check_softmax(entry.function) == expected
 
 
 @pytest.mark.parametrize(
