@@ -92,8 +92,9 @@ def merge_heads(x):
 
 
 def multi_head_attention(
-    x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
-):
+    x, w_q, w_k, w_v, w_o, n_heads, *,
+    context=None, mask=None, n_kv_heads=None, return_weights=False,
+):  # fmt: skip
     """Run ``n_heads`` attention computations side by side and mix their outputs.
 
     Project ``x`` to queries, keys and values, split their columns into heads, let each head
@@ -105,9 +106,10 @@ def multi_head_attention(
         One token per row.
     w_q : float array, (d, h * d_k)
         Query projections of all heads, side by side.  Usually (d, d).
-    w_k : float array, (d_c, h * d_k)
-        Key projections.  d_c is the width of ``context``, or d without one.
-    w_v : float array, (d_c, h * d_v)
+    w_k : float array, (d_c, h_kv * d_k)
+        Key projections.  d_c is the width of ``context``, or d without one; h_kv is
+        ``n_kv_heads``, or h without it.
+    w_v : float array, (d_c, h_kv * d_v)
         Value projections.  d_v may differ from d_k.
     w_o : float array, (h * d_v, d_out)
         The output projection.
@@ -118,6 +120,10 @@ def multi_head_attention(
     mask : bool array broadcastable to (..., h, Tq, Tk), optional
         True = this query may look at this key.  Tq = n, and Tk = m, or n without a context.
         A mask per sequence of a batch needs a head axis: ``mask[:, None]``.
+    n_kv_heads : int, optional
+        Number of heads that have keys and values of their own; it must divide ``n_heads``.
+        Head i reads those of number ``i // (n_heads // n_kv_heads)``, so that neighbours share.
+        None = ``n_heads``.  1 is multi-query attention, values between are grouped-query.
     return_weights : bool, default False
         Also return the attention weights.
 
@@ -132,10 +138,10 @@ def multi_head_attention(
     Raises
     ------
     ValueError
-        ``n_heads`` does not divide a width, or two sizes disagree; the message names the
-        argument, both sizes and the way out.
+        ``n_heads`` does not divide a width, ``n_kv_heads`` does not divide ``n_heads``, or two
+        sizes disagree; the message names the argument, both sizes and the way out.
     TypeError
-        ``n_heads`` is not an integer, ``mask`` is not boolean, or an array is not real.
+        A number of heads is not an integer, ``mask`` is not boolean, or an array is not real.
 
     See Also
     --------
@@ -144,11 +150,13 @@ def multi_head_attention(
     Notes
     -----
     The heads share no arithmetic before ``w_o``: changing the projections of one head changes
-    no other head's output.
+    no other head's output.  Heads that share keys and values share their projections too.
 
     References
     ----------
     Vaswani et al. (2017), section 3.2.2, arXiv:1706.03762.
+    Shazeer (2019), arXiv:1911.02150 (multi-query attention).
+    Ainslie et al. (2023), arXiv:2305.13245 (grouped-query attention).
 
     Examples
     --------
@@ -157,15 +165,24 @@ def multi_head_attention(
     >>> w_q, w_k, w_v, w_o = (rng.normal(scale=0.3, size=(8, 8)) for _ in range(4))
     >>> multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads=2).shape
     (4, 8)
+
+    Both heads read one head of keys and values, d_k = 4 wide:
+
+    >>> multi_head_attention(x, w_q, w_k[:, :4], w_v[:, :4], w_o, n_heads=2, n_kv_heads=1).shape
+    (4, 8)
     """
     x = _check.real_array("x", x, axes=("n", "d"))
     source_name = "x" if context is None else "context"
     source = x if context is None else _check.real_array("context", context, axes=("m", "d_c"))
     w_q = _check.matrix("w_q", w_q, axes=("d", "h * d_k"))
-    w_k = _check.matrix("w_k", w_k, axes=("d_c", "h * d_k"))
-    w_v = _check.matrix("w_v", w_v, axes=("d_c", "h * d_v"))
+    w_k = _check.matrix("w_k", w_k, axes=("d_c", "h_kv * d_k"))
+    w_v = _check.matrix("w_v", w_v, axes=("d_c", "h_kv * d_v"))
     w_o = _check.matrix("w_o", w_o, axes=("h * d_v", "d_out"))
     n_heads = _check.integer("n_heads", n_heads, minimum=1)
+    if n_kv_heads is None:
+        n_kv_heads = n_heads
+    n_kv_heads = _check.integer("n_kv_heads", n_kv_heads, minimum=1)
+    _check.divides("n_kv_heads", n_kv_heads, "n_heads", n_heads)
     for name, w, tokens_name, tokens in (
         ("w_q", w_q, "x", x),
         ("w_k", w_k, source_name, source),
@@ -175,24 +192,46 @@ def multi_head_attention(
             f"{tokens_name} (its last axis)", tokens.shape[-1], f"{name} (its rows)", w.shape[0],
             f"give {name} one row for each column of {tokens_name}",
         )  # fmt: skip
-    _check.same_size(
-        "w_q (its columns)", w_q.shape[1], "w_k (its columns)", w_k.shape[1],
-        "queries and keys are compared, so give both the same number of columns",
-    )  # fmt: skip
-    _check.same_size(
-        "w_v (its columns)", w_v.shape[1], "w_o (its rows)", w_o.shape[0],
-        "give w_o one row for each column of the concatenated heads",
-    )  # fmt: skip
-    _check.divides("n_heads", n_heads, "w_q.shape[1]", w_q.shape[1])
-    _check.divides("n_heads", n_heads, "w_v.shape[1]", w_v.shape[1])
+    _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads)
     leading = _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
     if mask is not None:
         mask = _check.boolean_mask("mask", mask, (*leading, n_heads, x.shape[-2], source.shape[-2]))
 
     with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
         q = split_heads(x @ w_q, n_heads)  # (..., h, Tq, d_k)
-        k = split_heads(source @ w_k, n_heads)  # (..., h, Tk, d_k)
-        v = split_heads(source @ w_v, n_heads)  # (..., h, Tk, d_v)
+        k = split_heads(source @ w_k, n_kv_heads)  # (..., h_kv, Tk, d_k)
+        v = split_heads(source @ w_v, n_kv_heads)  # (..., h_kv, Tk, d_v)
+        if n_kv_heads < n_heads:
+            # No larger than the keys and values of h heads; the mask and all else stay as they are.
+            k, v = (np.repeat(a, n_heads // n_kv_heads, axis=-3) for a in (k, v))  # (..., h, Tk, .)
         heads, weights = scaled_dot_product_attention(q, k, v, mask)  # (..., h, Tq, d_v)
         out = merge_heads(heads) @ w_o  # (..., Tq, d_out)
     return (out, weights) if return_weights else out
+
+
+def _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads):
+    """Raise unless the widths of all projections fit the two numbers of heads."""
+    if n_kv_heads == n_heads:
+        _check.same_size(
+            "w_q (its columns)", w_q.shape[1], "w_k (its columns)", w_k.shape[1],
+            "queries and keys are compared, so give both the same number of columns",
+        )  # fmt: skip
+        _check.same_size(
+            "w_v (its columns)", w_v.shape[1], "w_o (its rows)", w_o.shape[0],
+            "give w_o one row for each column of the concatenated heads",
+        )  # fmt: skip
+        _check.divides("n_heads", n_heads, "w_q.shape[1]", w_q.shape[1])
+        _check.divides("n_heads", n_heads, "w_v.shape[1]", w_v.shape[1])
+        return
+    _check.divides("n_heads", n_heads, "w_q.shape[1]", w_q.shape[1])
+    _check.divides("n_kv_heads", n_kv_heads, "w_v.shape[1]", w_v.shape[1])
+    d_k, d_v = w_q.shape[1] // n_heads, w_v.shape[1] // n_kv_heads
+    _check.same_size(
+        "w_k (its columns)", w_k.shape[1], "n_kv_heads * d_k", n_kv_heads * d_k,
+        f"give w_k d_k={d_k} columns, as many as a query head has, "
+        f"for each of n_kv_heads={n_kv_heads}",
+    )  # fmt: skip
+    _check.same_size(
+        "w_o (its rows)", w_o.shape[0], "n_heads * d_v", n_heads * d_v,
+        f"give w_o d_v={d_v} rows, as many as a value has, for each of n_heads={n_heads}",
+    )  # fmt: skip

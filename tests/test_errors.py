@@ -262,9 +262,9 @@ BAD_CALLS = [
     (lambda: attend_in_heads(w_q=ones(19)), ValueError,
      ["w_q has shape (19,)", "(..., d, h * d_k)"]),
     (lambda: attend_in_heads(w_k=ones((2, 23, 33))), ValueError,
-     ["w_k has shape (2, 23, 33)", "3 axes", "exactly 2", "(d_c, h * d_k)", "one matrix"]),
+     ["w_k has shape (2, 23, 33)", "3 axes", "exactly 2", "(d_c, h_kv * d_k)", "one matrix"]),
     (lambda: attend_in_heads(w_v=ones((2, 23, 39))), ValueError,
-     ["w_v has shape (2, 23, 39)", "exactly 2", "(d_c, h * d_v)"]),
+     ["w_v has shape (2, 23, 39)", "exactly 2", "(d_c, h_kv * d_v)"]),
     (lambda: attend_in_heads(w_o=ones((2, 39, 17))), ValueError,
      ["w_o has shape (2, 39, 17)", "exactly 2", "(h * d_v, d_out)"]),
     (lambda: attend_in_heads(w_q=ones((29, 33))), ValueError,
@@ -295,6 +295,23 @@ BAD_CALLS = [
      ["leading axes", "x (2,)", "context (3,)", "make them equal, or 1"]),
     (lambda: attend_in_heads(context=ones((3, 7, 23)), mask=True), ValueError,
      ["leading axes", "x (2,)", "context (3,)", "make them equal, or 1"]),
+    (lambda: attend_in_heads(n_kv_heads=0), ValueError, ["n_kv_heads=0", "n_kv_heads >= 1"]),
+    (lambda: attend_in_heads(n_kv_heads=2), ValueError,
+     ["n_kv_heads=2", "n_heads=3", "n_kv_heads=1 or 3", "2 or 4"]),
+    (lambda: attend_in_heads(n_kv_heads=5), ValueError,
+     ["n_kv_heads=5", "n_heads=3", "n_kv_heads=3", "multiple of 5, such as 5"]),
+    (lambda: attend_in_heads(n_kv_heads=1), ValueError,
+     ["w_k (its columns) has size 33", "n_kv_heads * d_k has size 11", "d_k=11 columns",
+      "each of n_kv_heads=1"]),
+    (lambda: attend_in_heads(n_kv_heads=1, w_k=ones((23, 11))), ValueError,
+     ["w_o (its rows) has size 39", "n_heads * d_v has size 117", "d_v=39 rows",
+      "each of n_heads=3"]),
+    (lambda: attend_in_heads(n_heads=9, n_kv_heads=3), ValueError,
+     ["n_heads=9", "w_q.shape[1]=33", "n_heads=3 or 11", "27 or 36"]),
+    (lambda: attend_in_heads(n_heads=33, n_kv_heads=11, w_k=ones((23, 11))), ValueError,
+     ["n_kv_heads=11", "w_v.shape[1]=39", "n_kv_heads=3 or 13", "33 or 44"]),
+    (lambda: attend_in_heads(n_kv_heads=1, w_v=ones((23, 0))), ValueError,
+     ["w_v.shape[1]=0", "n_kv_heads=1"]),
     # masks
     (lambda: causal_mask(-1), ValueError, ["n=-1", "n >= 0"]),
     (lambda: causal_mask(5, n_past=-2), ValueError, ["n_past=-2", "n_past >= 0"]),
@@ -698,6 +715,7 @@ def test_the_error_names_the_argument_the_sizes_and_the_way_out(call, exception,
 INTEGERS = {
     "axis": lambda axis: softmax(ones(5), axis),
     "n_heads": lambda n_heads: attend_in_heads(n_heads=n_heads),
+    "n_kv_heads of multi_head_attention": lambda h_kv: attend_in_heads(n_kv_heads=h_kv),
     "n_heads of split_heads": lambda n_heads: split_heads(ones((5, 33)), n_heads),
     "n": lambda n: causal_mask(n),
     "n_past": lambda n_past: causal_mask(5, n_past=n_past),
@@ -760,7 +778,7 @@ NO_INTEGERS = [True, np.True_, np.array(True), 3.0, np.float64(3), "3", [3], np.
         (argument, value)
         for argument in INTEGERS
         for value in NO_INTEGERS
-        if value is not None or argument not in MAY_BE_NONE
+        if value is not None or argument.split()[0] not in MAY_BE_NONE
     ],
 )
 def test_what_is_no_integer_is_refused_by_name(argument, value):

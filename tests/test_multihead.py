@@ -149,6 +149,80 @@ def test_leading_axes_of_tokens_and_context_broadcast(rng, layer):
         assert_allclose(weights[i, j], expected[1], atol=1e-12)
 
 
+# --- fewer heads of keys and values ---------------------------------------------------------
+
+
+@pytest.fixture
+def grouped(rng):
+    """Return a function that makes the arrays of six heads which share n_kv_heads."""
+
+    def make(n_kv_heads):
+        shapes = {
+            "x": (B, N, D), "context": (B, M, DC), "w_q": (D, 6 * DK), "w_k": (DC, n_kv_heads * DK),
+            "w_v": (DC, n_kv_heads * DV), "w_o": (6 * DV, DOUT),
+        }  # fmt: skip
+        return {name: rng.normal(scale=0.3, size=shape) for name, shape in shapes.items()}
+
+    return make
+
+
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 3, 6])
+@pytest.mark.parametrize("mask_shape", [None, (N, M), (6, 1, M), (B, 1, N, M), (B, 6, N, M)])
+def test_shared_keys_and_values_agree_with_the_slow_reference(rng, grouped, n_kv_heads, mask_shape):
+    arrays = grouped(n_kv_heads)
+    mask = None if mask_shape is None else rng.random(mask_shape) < 0.6
+    full = np.broadcast_to(True if mask is None else mask, (B, 6, N, M))
+    out, weights = multi_head_attention(
+        **arrays, n_heads=6, n_kv_heads=n_kv_heads, mask=mask, return_weights=True
+    )
+    x, context = arrays.pop("x"), arrays.pop("context")
+    assert out.shape == (B, N, DOUT)
+    assert weights.shape == (B, 6, N, M)
+    for b in range(B):
+        expected_out, expected_weights = reference.attend_in_heads(
+            x[b], **arrays, n_heads=6, n_kv_heads=n_kv_heads, context=context[b], mask=full[b]
+        )
+        assert_allclose(out[b], expected_out, atol=1e-12)
+        assert_allclose(weights[b], expected_weights, atol=1e-12)
+
+
+def test_neighbouring_heads_share_keys_worked_out_by_hand():
+    # d_k = 1, four heads, two of keys.  Token 0 asks 1, token 1 nothing.  Key head 0 prefers
+    # token 0 by ln 3, key head 1 prefers token 1 by ln 7: heads 0 and 1 read the first.
+    x, context = np.array([[1.0], [0.0]]), np.diag([np.log(3), np.log(7)])
+    _, weights = multi_head_attention(
+        x, np.ones((1, 4)), np.eye(2), np.eye(2), np.eye(4), 4,
+        context=context, n_kv_heads=2, return_weights=True,
+    )  # fmt: skip
+    first, second, neither = [3 / 4, 1 / 4], [1 / 8, 7 / 8], [1 / 2, 1 / 2]
+    assert_allclose(weights[:, 0], [first, first, second, second], rtol=1e-14)
+    assert_allclose(weights[:, 1], [neither] * 4, rtol=1e-14)
+
+
+def test_as_many_heads_of_keys_as_of_queries_is_the_ordinary_layer(layer):
+    assert_array_equal(
+        multi_head_attention(**layer, n_heads=H, n_kv_heads=np.int8(H)),
+        multi_head_attention(**layer, n_heads=H),
+        strict=True,
+    )
+
+
+@pytest.mark.parametrize("changed", range(3))
+@pytest.mark.parametrize("weight", ["w_k", "w_v"])
+def test_changing_one_head_of_keys_or_values_changes_the_heads_that_read_it(
+    grouped, weight, changed
+):
+    arrays = grouped(3)
+    arrays["w_o"] = np.eye(6 * DV)
+    before = split_heads(multi_head_attention(**arrays, n_heads=6, n_kv_heads=3), 6)
+    width = arrays[weight].shape[1] // 3
+    arrays[weight][:, changed * width : (changed + 1) * width] *= -3
+    after = split_heads(multi_head_attention(**arrays, n_heads=6, n_kv_heads=3), 6)
+    reads = np.arange(6) // 2 == changed
+    assert_array_equal(after[:, ~reads], before[:, ~reads])
+    assert (after[:, reads] != before[:, reads]).all()
+
+
 # --- what heads do and do not share ---------------------------------------------------------
 
 
