@@ -43,7 +43,15 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     -----
     2 * Tq * Tk * (Dk + Dv) FLOPs per leading index (a multiply-add is 2).
 
-    What a query may not look at has no influence on its row, not even through inf or NaN.
+    What a query may not look at has no influence on its row, not even through inf or NaN.  Of what
+    it may look at, and of the query itself,
+
+    - NaN in the query or in a key makes NaN of the whole row, of ``weights`` and of ``out``;
+    - inf there makes scores of +inf, which share the weight among them, of -inf, which get none (a
+      row of nothing else is all 0), or of NaN, where NumPy's arithmetic says so;
+    - inf or NaN in ``v`` reaches its own column, in the rows whose weight for it is not 0.
+
+    Dot products that overflow count as inf.  None of this warns.
 
     References
     ----------

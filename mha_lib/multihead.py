@@ -152,6 +152,9 @@ def multi_head_attention(
     The heads share no arithmetic before ``w_o``: changing the projections of one head changes
     no other head's output.  Heads that share keys and values share their projections too.
 
+    An inf or NaN in a token stays in the row of that token and in the rows that may look at it,
+    as in `scaled_dot_product_attention`; there is no warning.  In a weight matrix it may reach all.
+
     References
     ----------
     Vaswani et al. (2017), section 3.2.2, arXiv:1706.03762.
