@@ -1,7 +1,10 @@
 """Bad calls, and what the error must say: the argument, both sizes and the way out."""
 
+import inspect
+import re
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -862,6 +865,32 @@ def test_masked_arrays_are_refused_as_masks_and_lengths_too(name, call):
     message = message_of(call, TypeError)
     assert message.startswith(f"{name} is a masked array")
     assert ".filled(" in message
+
+
+def named_argument(call):
+    """Return which public function refuses a call, and by the name of which argument."""
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    frames = (frame for frame, _ in traceback.walk_tb(caught.tb))
+    code = next(f.f_code for f in frames if Path(f.f_code.co_filename).parent == PACKAGE)
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    first_word = re.match(r"\w*", str(caught.value)).group()
+    return code.co_name, first_word if first_word in arguments else None
+
+
+def test_every_argument_of_the_core_is_refused_by_its_name():
+    calls = [call for call, _, _ in BAD_CALLS]
+    calls += [lambda call=call: call(3.5) for call in INTEGERS.values()]
+    refused = Counter(named_argument(call) for call in calls)
+    functions = filter(inspect.isfunction, map(vars(mha_lib).get, mha_lib.__all__))
+    expected = {
+        (function.__name__, parameter.name)
+        for function in functions
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind != parameter.VAR_POSITIONAL and parameter.name != "return_weights"
+    }
+    assert expected - set(refused) == set()
+    assert sum(refused[pair] for pair in expected) >= 40
 
 
 def test_a_huge_width_is_refused_at_once():
