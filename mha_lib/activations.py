@@ -57,7 +57,7 @@ def softmax(z, axis=-1):
         e = np.exp(z - largest)
         if np.isinf(largest).any():
             # +inf scores tie with each other and beat all others; a row of -inf stays 0.
-            e = np.where(np.isinf(largest), (z == largest) & (largest > 0), e)
+            e = np.where(np.isinf(largest), z == np.inf, e)
         total = e.sum(axis=axis, keepdims=True)
         return np.divide(e, total, out=np.zeros_like(e), where=total != 0)
 

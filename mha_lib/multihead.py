@@ -196,9 +196,7 @@ def multi_head_attention(
             f"give {name} one row for each column of {tokens_name}",
         )  # fmt: skip
     _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads)
-    leading = _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
-    if mask is not None:
-        mask = _check.boolean_mask("mask", mask, (*leading, n_heads, x.shape[-2], source.shape[-2]))
+    _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
 
     with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
         q = split_heads(x @ w_q, n_heads)  # (..., h, Tq, d_k)
