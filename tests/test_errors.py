@@ -385,6 +385,8 @@ BAD_CALLS = [
      ["d_out has shape (13, 5)", "make it (5, 13)", "belongs to their forward pass"]),
     (lambda: attend_backward(d_out=ones((2, 5, 13))), ValueError,
      ["d_out has shape (2, 5, 13)", "make it (5, 13)"]),
+    (lambda: attend_backward(weights=ones(7)), ValueError,
+     ["weights has shape (7,)", "(..., Tq, Tk)"]),
     (lambda: attend_backward(weights=ones((7, 5))), ValueError,
      ["weights has shape (7, 5)", "make it (5, 7)", "belongs to their forward pass"]),
     *((lambda n=name, s=shape, b=bad: attend_backward(**{n: np.full(s, b)}), NotFiniteError,

@@ -30,14 +30,15 @@ INF, NAN = np.inf, np.nan
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
 
 repeated = settings(
-    max_examples=150, deadline=None, derandomize=True, database=None,
+    max_examples=200, deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
 dtypes = st.sampled_from([np.float32, np.float64])
 seeds = st.integers(0, 2**32 - 1)
-lengths = st.integers(0, 5)
+# 0 is rare, since one axis without entries leaves nothing to compare.
+lengths = st.sampled_from([1, 2, 3, 5, 7, 2, 3, 5, 7, 0])
 widths = st.integers(1, 5)
-leading_axes = st.lists(st.integers(0, 3), max_size=2).map(tuple)
+leading_axes = st.lists(st.sampled_from([1, 2, 3, 1, 2, 3, 2, 3, 0]), max_size=2).map(tuple)
 bad_numbers = st.sampled_from([INF, -INF, NAN])
 
 
@@ -99,9 +100,9 @@ def numbers(seed, shape, dtype, layout=in_order, size=1.0):
 @st.composite
 def masks(draw, shape):
     """Draw None, or a mask that broadcasts to a shape; often with a row that may look nowhere."""
-    kept = draw(st.integers(0, len(shape)))
-    axes = tuple(draw(st.sampled_from([1, size])) for size in shape[len(shape) - kept :])
-    density = draw(st.sampled_from([None, 0.0, 0.4, 0.9, 1.0]))
+    first = draw(st.integers(0, len(shape)))
+    axes = tuple(draw(st.sampled_from([1, size, size])) for size in shape[first:])
+    density = draw(st.sampled_from([None, 0.4, 0.9, 0.4, 0.9, 0.0, 1.0]))
     if density is None:
         return None
     rng = np.random.default_rng(draw(seeds))
