@@ -15,7 +15,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION = 1
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book test serve lab notebooks bench-site bench-train clean
+.PHONY: help book test serve lab notebooks bench-site bench-train mutate clean
 
 help:
 	@echo "make book       build the site into $(HTML)"
@@ -25,6 +25,7 @@ help:
 	@echo "make notebooks  re-run the notebooks and save their outputs"
 	@echo "make bench-site measure the pages beside the stock widget runtime (needs Chromium and npm)"
 	@echo "make bench-train  measure a training step beside PyTorch, which it fetches"
+	@echo "make mutate     list changes of the numerics that no test notices (not on Windows)"
 	@echo "make clean      remove what was built and the environment"
 
 book: $(HTML)/.built
@@ -54,6 +55,9 @@ bench-train: $(READY)
 	$(PYTHON) -m venv _build/bench/torch
 	_build/bench/torch/bin/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	OMP_NUM_THREADS=1 _build/bench/torch/bin/python bench/train.py
+
+mutate: $(READY)
+	$(BIN)/python bench/mutate.py
 
 clean:
 	rm -rf _build $(VENV)
