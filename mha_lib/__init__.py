@@ -5,6 +5,7 @@ Axis letters, the same in every docstring and comment:
 ====  =========================================================
 B     sequences in a batch
 h     heads (``n_heads``)
+h_kv  heads with keys and values of their own (``n_kv_heads``); usually h
 n     tokens of the sequence that asks
 m     tokens of the sequence that answers; n in self-attention
 Tq    queries of one head: n
