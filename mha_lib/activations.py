@@ -59,7 +59,7 @@ def softmax(z, axis=-1):
             # +inf scores tie with each other and beat all others; a row of -inf stays 0.
             e = np.where(np.isinf(largest), z == np.inf, e)
         total = e.sum(axis=axis, keepdims=True)
-        return np.divide(e, total, out=np.zeros_like(e), where=total != 0)
+        return np.divide(e, total, out=e, where=total != 0)
 
 
 def softmax_in_place(z):
