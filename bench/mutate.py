@@ -40,15 +40,22 @@ EQUIVALENT = {
     "activations.softmax: if np.isinf(largest).any(): -> if largest.any():": (
         "what follows changes nothing where no largest score is infinite"
     ),
-    "multihead.multi_head_attention: if n_kv_heads < n_heads: -> "
-    "if n_kv_heads <= n_heads:": "repeating keys and values once copies them",
     "activations.softmax_in_place: largest[largest == -np.inf] = 0.0 -> "
     "largest[largest == -np.inf] = 1.0": "-inf less any number is -inf",
     "activations.softmax_in_place: total[total == 0] = 1.0 -> total[total == 0] = 2.0": (
         "0 divided by any number is 0"
     ),
+    "attention.scaled_dot_product_attention_backward: "
+    "d_scores /= float(np.sqrt(q.shape[-1])) -> d_scores /= np.sqrt(q.shape[-1])": (
+        "in place the dtype stays; float() spares float32 the detour through float64"
+    ),
+    "attention._blend: seen = (weights != 0).astype(v.dtype) -> seen = weights != 0": (
+        "products of bools give the same, without BLAS"
+    ),
     "attention._blend: out = weights @ np.where(finite, v, 0) -> "
     "out = weights @ np.where(finite, v, 1)": "what is put there has weight 0, or is overwritten",
+    "multihead.multi_head_attention: if n_kv_heads < n_heads: -> "
+    "if n_kv_heads <= n_heads:": "repeating keys and values once copies them",
 }
 
 OTHER_OPERATOR = {
