@@ -4,6 +4,9 @@ import numpy as np
 
 from mha_lib import _check
 from mha_lib.attention import scaled_dot_product_attention
+from mha_lib.blocked import attention_output
+
+MANY_SCORES = 128 * 128  # from so many on in a head, blocks are faster than all at once
 
 
 def split_heads(x, n_heads):
@@ -196,18 +199,31 @@ def multi_head_attention(
             f"give {name} one row for each column of {tokens_name}",
         )  # fmt: skip
     _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads)
-    _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
+    leading = _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
+    if mask is not None:
+        mask = _check.boolean_mask("mask", mask, (*leading, n_heads, x.shape[-2], source.shape[-2]))
 
     with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
-        q = split_heads(x @ w_q, n_heads)  # (..., h, Tq, d_k)
-        k = split_heads(source @ w_k, n_kv_heads)  # (..., h_kv, Tk, d_k)
-        v = split_heads(source @ w_v, n_kv_heads)  # (..., h_kv, Tk, d_v)
+        q, k, v = _project(x, source, w_q, w_k, w_v)
+        q = split_heads(q, n_heads)  # (..., h, Tq, d_k)
+        k, v = (split_heads(a, n_kv_heads) for a in (k, v))  # (..., h_kv, Tk, d_k or d_v)
+        if not return_weights and q.shape[-2] * k.shape[-2] >= MANY_SCORES:
+            return merge_heads(attention_output(q, k, v, mask)) @ w_o  # (..., Tq, d_out)
         if n_kv_heads < n_heads:
             # No larger than the keys and values of h heads; the mask and all else stay as they are.
             k, v = (np.repeat(a, n_heads // n_kv_heads, axis=-3) for a in (k, v))  # (..., h, Tk, .)
         heads, weights = scaled_dot_product_attention(q, k, v, mask)  # (..., h, Tq, d_v)
         out = merge_heads(heads) @ w_o  # (..., Tq, d_out)
     return (out, weights) if return_weights else out
+
+
+def _project(x, source, w_q, w_k, w_v):
+    """Return queries, keys and values of all heads, from one product where there is one source."""
+    weights = (w_q, w_k, w_v)
+    if source is not x or len({w.dtype for w in weights}) > 1:
+        return x @ w_q, source @ w_k, source @ w_v
+    widths = np.cumsum([w.shape[1] for w in weights[:-1]])
+    return np.split(x @ np.concatenate(weights, axis=1), widths, axis=-1)
 
 
 def _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads):

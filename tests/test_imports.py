@@ -19,6 +19,7 @@ LAYERS = [
     ["_check"],
     ["activations", "masks", "cost", "tasks", "frontier", "positions", "misconceptions"],
     ["attention"],
+    ["blocked"],
     ["multihead", "palette"],
     ["layer", "train", "heads", "encoder", "checks", "diagram"],
     ["models"],

@@ -1,0 +1,259 @@
+"""Measure one forward pass of multi-head attention beside other implementations.
+
+Needs PyTorch, and takes onnxruntime along where it is installed; ``make bench`` fetches both into
+an environment of its own.  All get the same float32 numbers and one thread, and run in turn, so
+that whatever else the machine does slows all of them.  Memory is the peak of a process of its own,
+above what it holds when the inputs are there.  ``--save`` writes what the book shows.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from mha_lib import multi_head_attention
+
+SIZES = [  # n, d, h
+    (32, 64, 4), (128, 512, 8), (512, 512, 8), (1024, 512, 8), (2048, 768, 12), (8192, 512, 8),
+]  # fmt: skip
+GROWTH = [(n, 512, 8) for n in (256, 512, 1024, 2048, 4096)] + [
+    (1024, 512, h) for h in (1, 2, 4, 16)
+]
+DATA = Path(__file__).resolve().parent.parent / "chapters" / "data" / "speed.json"
+MEGABYTE = 1e6
+
+
+def ours(x, w_q, w_k, w_v, w_o, n_heads):
+    return lambda: multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads)
+
+
+def with_weights(x, w_q, w_k, w_v, w_o, n_heads):
+    """Return our plain computation, which holds all weights."""
+    return lambda: multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads, return_weights=True)[0]
+
+
+def document(x, w_q, w_k, w_v, w_o, n_heads):
+    """Return the loop over heads as the source document writes it."""
+
+    def run():
+        d_k = x.shape[1] // n_heads
+        q, k, v = x @ w_q, x @ w_k, x @ w_v
+        heads = []
+        for i in range(n_heads):
+            own = slice(i * d_k, (i + 1) * d_k)
+            z = q[:, own] @ k[:, own].T / np.sqrt(d_k)
+            e = np.exp(z - z.max(axis=-1, keepdims=True))
+            heads.append(e / e.sum(axis=-1, keepdims=True) @ v[:, own])
+        return np.concatenate(heads, axis=-1) @ w_o
+
+    return run
+
+
+def torch_sdpa(x, w_q, w_k, w_v, w_o, n_heads):
+    """Return PyTorch's fused attention between the same projections."""
+    import torch
+
+    torch.set_num_threads(1)
+    x, w_q, w_k, w_v, w_o = (torch.from_numpy(a) for a in (x, w_q, w_k, w_v, w_o))
+    n, d = x.shape
+
+    def run():
+        q, k, v = (
+            (x @ w).view(n, n_heads, d // n_heads).transpose(0, 1)[None] for w in (w_q, w_k, w_v)
+        )
+        heads = torch.nn.functional.scaled_dot_product_attention(q, k, v)[0]
+        return (heads.transpose(0, 1).reshape(n, d) @ w_o).numpy()
+
+    return run
+
+
+def torch_layer(x, w_q, w_k, w_v, w_o, n_heads):
+    """Return PyTorch's ``nn.MultiheadAttention`` with the same weights."""
+    import torch
+
+    torch.set_num_threads(1)
+    d = x.shape[1]
+    layer = torch.nn.MultiheadAttention(d, n_heads, bias=False, batch_first=True).eval()
+    with torch.no_grad():
+        layer.in_proj_weight.copy_(torch.from_numpy(np.concatenate([w_q.T, w_k.T, w_v.T])))
+        layer.out_proj.weight.copy_(torch.from_numpy(w_o.T.copy()))
+    x = torch.from_numpy(x)[None]
+
+    def run():
+        with torch.inference_mode():
+            return layer(x, x, x, need_weights=False)[0][0].numpy()
+
+    return run
+
+
+def onnx_runtime(x, w_q, w_k, w_v, w_o, n_heads):
+    """Return onnxruntime with its fused operator for attention."""
+    import onnxruntime
+    from onnx import TensorProto, helper
+
+    n, d = x.shape
+    names = ("w_qkv", "bias", "w_o")
+    arrays = (np.concatenate([w_q, w_k, w_v], axis=1), np.zeros(3 * d, np.float32), w_o)
+    graph = helper.make_graph(
+        [
+            helper.make_node(
+                "Attention", ["x", "w_qkv", "bias"], ["heads"],
+                domain="com.microsoft", num_heads=n_heads,
+            ),
+            helper.make_node("MatMul", ["heads", "w_o"], ["out"]),
+        ],
+        "layer",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, n, d])],
+        [helper.make_tensor_value_info("out", TensorProto.FLOAT, [1, n, d])],
+        [
+            helper.make_tensor(name, TensorProto.FLOAT, array.shape, array.tobytes(), raw=True)
+            for name, array in zip(names, arrays, strict=True)
+        ],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return lambda: session.run(None, {"x": x[None]})[0][0]
+
+
+CONTENDERS = {
+    "PyTorch SDPA": torch_sdpa,
+    "mha_lib": ours,
+    "mha_lib, all weights": with_weights,
+    "the document's loop": document,
+    "PyTorch nn.MultiheadAttention": torch_layer,
+    "onnxruntime": onnx_runtime,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--save", action="store_true", help="write what the book shows")
+    parser.add_argument("--memory", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory:
+        name, *size = options.memory
+        print(peak_memory(name, *map(int, size)))
+        return
+    made = {name: make for name, make in CONTENDERS.items() if is_there(name)}
+    result = {"machine": machine(made), "sizes": [measured(made, *size) for size in SIZES]}
+    result["growth"] = [measured({"mha_lib": ours, "mha_lib, all weights": with_weights}, *size)
+                        for size in GROWTH]  # fmt: skip
+    show(result)
+    if options.save:
+        DATA.parent.mkdir(exist_ok=True)
+        DATA.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def is_there(name):
+    """Return whether what a contender needs is installed."""
+    try:
+        CONTENDERS[name](*inputs(4, 8), 2)
+    except ImportError as error:
+        print(f"{name}: left out, {error}")
+        return False
+    return True
+
+
+def inputs(n, d):
+    """Return x and four projections, the same for everybody."""
+    rng = np.random.default_rng([n, d])
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    scale = 1 / math.sqrt(d)
+    return x, *((scale * rng.normal(size=(d, d))).astype(np.float32) for _ in range(4))
+
+
+def measured(made, n, d, n_heads):
+    """Return milliseconds and megabytes of everybody for one size."""
+    runs = {name: make(*inputs(n, d), n_heads) for name, make in made.items()}
+    expected = runs["mha_lib"]()
+    for name, run in runs.items():
+        np.testing.assert_allclose(run(), expected, atol=2e-4, err_msg=name)
+    times = {name: [] for name in runs}
+    until = time.perf_counter() + 20
+    while len(times["mha_lib"]) < 5 or (
+        time.perf_counter() < until and len(times["mha_lib"]) < 200
+    ):
+        for name, run in runs.items():
+            began = time.perf_counter()
+            run()
+            times[name].append(1e3 * (time.perf_counter() - began))
+    return {
+        "n": n, "d": d, "n_heads": n_heads,
+        "n_runs": len(times["mha_lib"]),
+        "ms": {name: round(statistics.median(each), 3) for name, each in times.items()},
+        "megabytes": {name: memory_of(name, n, d, n_heads) for name in runs},
+    }  # fmt: skip
+
+
+def memory_of(name, *size):
+    """Return the peak memory of one call, measured in a process of its own."""
+    command = [sys.executable, __file__, "--memory", name, *map(str, size)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    return float(done.stdout)
+
+
+def peak_memory(name, n, d, n_heads):
+    """Return the megabytes that one call takes above the inputs; needs Linux."""
+    CONTENDERS[name](*inputs(8, 16), 2)()  # what is loaded once does not count
+    run = CONTENDERS[name](*inputs(n, d), n_heads)
+    Path("/proc/self/clear_refs").write_text("5")  # begin to look for the peak here
+    before = _status("VmRSS")
+    run()
+    return round((_status("VmHWM") - before) / MEGABYTE, 1)
+
+
+def _status(field):
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return 1024 * int(line.split()[1])
+    raise LookupError(field)
+
+
+def machine(made):
+    """Return what the numbers depend on."""
+    versions = {"Python": platform.python_version(), "NumPy": np.__version__}
+    for name in ("torch", "onnxruntime"):
+        if name in sys.modules:
+            versions[name] = sys.modules[name].__version__
+    model = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+             if line.startswith("model name")]  # fmt: skip
+    return {
+        "date": date.today().isoformat(),
+        "processor": model[0] if model else platform.processor(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "versions": versions,
+        "contenders": list(made),
+    }
+
+
+def show(result):
+    """Print the tables."""
+    names = result["machine"]["contenders"]
+    print(result["machine"])
+    for what, form in (("ms", "{:.2f}"), ("megabytes", "{:.1f}")):
+        base = "PyTorch SDPA" if what == "ms" and "PyTorch SDPA" in names else None
+        print(f"\n{what}{', as a ratio to ' + base if base else ''}")
+        print(f"| n, d, h | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
+        for row in result["sizes"]:
+            numbers = [row[what][name] / (row[what][base] if base else 1) for name in names]
+            size = f"{row['n']}, {row['d']}, {row['n_heads']}"
+            print(f"| {size} | {' | '.join(form.format(number) for number in numbers)} |")
+
+
+if __name__ == "__main__":
+    main()
