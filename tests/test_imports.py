@@ -20,7 +20,7 @@ LAYERS = [
     ["activations", "masks", "cost", "tasks", "frontier", "positions", "misconceptions"],
     ["attention"],
     ["multihead", "palette"],
-    ["layer", "train", "heads", "encoder", "checks", "diagram"],
+    ["layer", "train", "heads", "encoder", "checks", "effects", "diagram"],
     ["models"],
     ["experiments"],
     ["plots", "widgets"],
