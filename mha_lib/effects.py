@@ -94,10 +94,12 @@ class EffectTable:
     def _repr_html_(self):
         bodies = "".join(_as_html(row) for row in self.rows)
         heads = "".join(f'<th scope="col">{head}</th>' for head in ("Effect", "Hidden", "Read on"))
+        title = escape(self.title)
         return (
             f"<details><summary>{escape(self._headline())}</summary>"
-            f'<table class="mha-effects"><caption>{escape(self.title)}: mistakes and their '
-            f"effects</caption><thead><tr>{heads}</tr></thead>{bodies}</table></details>"
+            f'<table class="mha-effects">'
+            f"<caption>{title}: effects as mean (range of 5 seeds)</caption>"
+            f"<thead><tr>{heads}</tr></thead>{bodies}</table></details>"
         )
 
     def _headline(self):
