@@ -21,9 +21,7 @@ import traceback
 import warnings
 
 # Bound here too, so that code which replaces them gains nothing.
-from builtins import (  # noqa: A004, UP029
-    abs, all, any, float, int, isinstance, len, max, range, sum, type, zip,
-)  # fmt: skip
+from builtins import abs, all, any, isinstance, len, max, range, sum, type, zip  # noqa: A004, UP029
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,7 +32,7 @@ from mha_lib import _check, activations, attention, cost, masks, misconceptions,
 
 _errstate, _ndarray, _float32, _float64 = np.errstate, np.ndarray, np.float32, np.float64
 _INTEGERS, _FLOATS = (int, np.int32, np.int64), (float, _float32, _float64)
-_integer = _check.integer
+_integer, _int, _float = _check.integer, int, float
 _isnan, _escape, _search = math.isnan, html.escape, re.search
 _setprofile, _getprofile = sys.setprofile, sys.getprofile
 _extract_tb, _source_line = traceback.extract_tb, linecache.getline
@@ -779,8 +777,8 @@ def _read_count(value):
     if not abs(value) < 1e15:  # NaN fails too
         return _Answer(problem="the count is NaN, inf or huge, which no count here is")
     if type(value) in _INTEGERS:
-        return _Answer(arrays=(((), "int", (int(value),)),))
-    return _Answer(arrays=(((), "float", (float(value),)),))
+        return _Answer(arrays=(((), "int", (_int(value),)),))
+    return _Answer(arrays=(((), "float", (_float(value),)),))
 
 
 def _flat(array):
