@@ -15,7 +15,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION = 1
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book test serve lab notebooks bench-site bench-train clean
+.PHONY: help book test serve lab notebooks assignment bench-site bench-train clean
 
 help:
 	@echo "make book       build the site into $(HTML)"
@@ -23,6 +23,7 @@ help:
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
 	@echo "make lab        open the notebooks in JupyterLab"
 	@echo "make notebooks  re-run the notebooks and save their outputs"
+	@echo "make assignment make the students' version of the assignment from its source"
 	@echo "make bench-site measure the pages beside the stock widget runtime (needs Chromium and npm)"
 	@echo "make bench-train  measure a training step beside PyTorch, which it fetches"
 	@echo "make clean      remove what was built and the environment"
@@ -45,6 +46,10 @@ lab: $(READY)
 
 notebooks: $(READY)
 	$(BIN)/python -m tests.notebooks
+
+# Without a gradebook: whoever grades makes one of their own.
+assignment: $(READY)
+	cd assignments && ../$(BIN)/nbgrader generate_assignment multi_head_attention --force --no-db
 
 bench-site: book
 	$(BIN)/python bench/site.py

@@ -989,8 +989,6 @@ def _cases(step, seed):
         right = _answer(function, args, kwargs, parts)
         wrong = tuple(_answer(f, args, kwargs, parts) for _, f in _CANDIDATES[step])
         tolerance = _TOLERANCE["float32" if "float32" in name else "float64"]
-        if parts == _COUNT:
-            tolerance = 0.0
         mistaken = frozenset(
             j for j, answer in enumerate(wrong) if not _same(answer, right, tolerance)
         )
