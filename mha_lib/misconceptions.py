@@ -2,7 +2,7 @@
 
 `CATALOGUE` holds them all.  Each has the signature of the function that it stands in for, makes
 one mistake, and comes with an input for which the mistake is invisible.  `mha_lib.checks`
-compares a student's answer with them.
+compares a student's answer with them; its `right_function` gives what each stands in for.
 """
 
 import copy
@@ -13,6 +13,7 @@ import numpy as np
 
 SPLIT_CHAPTER = "chapters/02_split_attend_concat_project.ipynb"
 SOFTMAX_CHAPTER = "chapters/01_why_one_head_is_not_enough.ipynb"
+BUDGET_CHAPTER = "chapters/03_compute_budget.ipynb"
 PITFALLS_CHAPTER = "chapters/06_watch_out_for.ipynb"
 
 CATALOGUE = []  # a tuple once all functions below have entered themselves
@@ -27,7 +28,8 @@ class Misconception:
     name : str
         A few words that no other entry has.
     step : str
-        Name of the `mha_lib` function that it stands in for.
+        Name of the function that it stands in for: one of `mha_lib`, or one of the two counts
+        that `mha_lib.checks.check_budget` asks for.
     function : callable
         The wrong code, with the signature of the right one.
     sentence : str
@@ -1027,6 +1029,152 @@ def _only_the_last(*masks):
         if mask is not None:
             allowed = mask
     return allowed
+
+
+# --- count_parameters(d, n_heads), count_softmax_entries(n, n_heads) --------------------------
+
+_COUNT = (BUDGET_CHAPTER, "Count first")
+_GROWS = (BUDGET_CHAPTER, "What grows with h")
+
+
+@_entry(
+    "count_parameters",
+    "the layer counted once for each head",
+    "Your code multiplies by the number of heads, as if every head had four (d, d) matrices; the "
+    "heads share them, and each has d / h of the columns.",
+    read=_COUNT,
+    hides="with one head",
+    hiding_input=_call(6, 1),
+)
+def _layer_times_heads(d, n_heads):
+    return 4 * n_heads * d * d
+
+
+@_entry(
+    "count_parameters",
+    "projections of full width for each head",
+    "Your code counts three (d, d) projections for every head and W_O once; a head's projections "
+    "are only d / h wide, and all heads together have three (d, d) matrices.",
+    read=_COUNT,
+    hides="with one head",
+    hiding_input=_call(6, 1),
+)
+def _projections_times_heads(d, n_heads):
+    return 3 * n_heads * d * d + d * d
+
+
+@_entry(
+    "count_parameters",
+    "W_O not counted",
+    "Your code counts the three projections and leaves out W_O, the fourth (d, d) matrix.",
+    read=_COUNT,
+    hides="only without any width (d = 0)",
+    hiding_input=_call(0, 1),
+)
+def _w_o_not_counted(d, n_heads):
+    return 3 * d * d
+
+
+@_entry(
+    "count_parameters",
+    "W_O counted as wide as one head",
+    "Your code gives W_O one row for each of the d_k columns of a single head, but it takes in all "
+    "heads side by side, h * d_k = d columns.",
+    read=_COUNT,
+    hides="with one head",
+    hiding_input=_call(6, 1),
+)
+def _w_o_of_one_head(d, n_heads):
+    return 3 * d * d + d // n_heads * d
+
+
+@_entry(
+    "count_parameters",
+    "one head counted for all",
+    "Your code counts the matrices of a single head, d by d_k, and forgets that there are h heads.",
+    read=_COUNT,
+    hides="with one head",
+    hiding_input=_call(6, 1),
+)
+def _one_head_counted(d, n_heads):
+    return 4 * d * (d // n_heads)
+
+
+@_entry(
+    "count_parameters",
+    "biases counted",
+    "Your code adds a bias of d numbers to each of the four products, as libraries can; the layer "
+    "here has w_q, w_k, w_v and w_o and nothing else.",
+    read=_COUNT,
+    hides="only without any width (d = 0)",
+    hiding_input=_call(0, 1),
+)
+def _biases_counted(d, n_heads):
+    return 4 * (d * d + d)
+
+
+@_entry(
+    "count_softmax_entries",
+    "one map counted for all heads",
+    "Your code counts n * n scores once, but every head makes n rows of n scores of its own.",
+    read=_GROWS,
+    hides="with one head",
+    hiding_input=_call(5, 1),
+)
+def _one_map(n, n_heads):
+    return n * n
+
+
+@_entry(
+    "count_softmax_entries",
+    "one score for each token",
+    "Your code counts one score for each token of each head, but each token has a whole row of "
+    "them, one for every token that it looks at.",
+    read=_GROWS,
+    hides="with one token",
+    hiding_input=_call(1, 3),
+)
+def _one_score_per_token(n, n_heads):
+    return n_heads * n
+
+
+@_entry(
+    "count_softmax_entries",
+    "the scores divided among the heads",
+    "Your code divides the scores by the number of heads, as the width is divided; each head "
+    "compares all tokens with all tokens, so that the scores grow with h.",
+    read=_GROWS,
+    hides="with one head",
+    hiding_input=_call(5, 1),
+)
+def _divided_among_heads(n, n_heads):
+    return n * n // n_heads
+
+
+@_entry(
+    "count_softmax_entries",
+    "heads compared with each other",
+    "Your code counts as if the tokens of every head met those of every other, (h * n) squared; a "
+    "head compares only its own queries with its own keys.",
+    read=_GROWS,
+    hides="with one head",
+    hiding_input=_call(5, 1),
+)
+def _heads_compared(n, n_heads):
+    return (n_heads * n) ** 2
+
+
+@_entry(
+    "count_softmax_entries",
+    "only the causal half counted",
+    "Your code counts only the pairs that a causal mask allows; here every token looks at every "
+    "token, n * n scores for each head.",
+    read=_GROWS,
+    hides="with one token",
+    hiding_input=_call(1, 3),
+)
+def _causal_half(n, n_heads):
+    return n_heads * n * (n + 1) // 2
 
 
 CATALOGUE = tuple(CATALOGUE)

@@ -8,20 +8,26 @@ import subprocess
 import sys
 import warnings
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 import mha_lib
 import mha_lib.attention
+import mha_lib.cost
 from mha_lib import checks, misconceptions
 from mha_lib.checks import (
     check_attention,
+    check_budget,
     check_masks,
     check_merge_heads,
     check_multi_head_attention,
     check_softmax,
     check_split_heads,
+    prepare,
+    right_function,
 )
 from mha_lib.misconceptions import CATALOGUE, built_with
 from tests import reference
@@ -33,8 +39,10 @@ CHECKS = {
     "merge_heads": check_merge_heads,
     "multi_head_attention": check_multi_head_attention,
     "causal_mask": check_masks,
-    "padding_mask": lambda f: check_masks(padding=f),
-    "combine_masks": lambda f: check_masks(combine=f),
+    "padding_mask": lambda f, **seed: check_masks(padding=f, **seed),
+    "combine_masks": lambda f, **seed: check_masks(combine=f, **seed),
+    "count_parameters": check_budget,
+    "count_softmax_entries": lambda f, **seed: check_budget(softmax_entries=f, **seed),
 }
 STEPS = list(CHECKS)
 
@@ -107,6 +115,15 @@ def combine_masks(*masks):
     return functools.reduce(np.logical_and, [mask for mask in masks if mask is not None])
 
 
+def count_parameters(d, n_heads):
+    d_k = d // n_heads
+    return sum(np.zeros((d, d_k)).size * 3 for _ in range(n_heads)) + np.zeros((d, d)).size
+
+
+def count_softmax_entries(n, n_heads):
+    return np.zeros((n_heads, n, n)).size
+
+
 SOLUTION = {
     "softmax": softmax,
     "scaled_dot_product_attention": attention,
@@ -116,6 +133,8 @@ SOLUTION = {
     "causal_mask": causal_mask,
     "padding_mask": padding_mask,
     "combine_masks": combine_masks,
+    "count_parameters": count_parameters,
+    "count_softmax_entries": count_softmax_entries,
 }
 
 
@@ -125,6 +144,43 @@ def test_the_reference_solution_earns_full_marks(step):
     assert (result.score, result.verdict, result.misconception) == (1.0, "right", None), result
     assert result.diagnosis == "Right in every case."
     assert all(case.passed and not case.message for case in result.cases)
+
+
+SEEDS = [0, 11, 2**40]
+
+
+@pytest.mark.parametrize("seed", [*range(20), 2**40])
+def test_the_reference_solution_earns_full_marks_with_every_seed(seed):
+    for step in STEPS:
+        result = CHECKS[step](SOLUTION[step], seed=seed)
+        assert (result.score, result.diagnosis) == (1.0, "Right in every case."), result
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_another_seed_gives_other_inputs_and_the_same_seed_the_same(step):
+    def inputs(seed):
+        seen = []
+
+        def note(*args, **kwargs):
+            arrays = [*args, *(kwargs[name] for name in sorted(kwargs))]
+            seen.append([(np.shape(a), np.asarray(a).tolist()) for a in arrays if a is not None])
+
+        CHECKS[step](note, seed=seed)
+        return seen
+
+    assert inputs(7) == inputs(np.int64(7))
+    assert all(first != second for first, second in zip(inputs(7), inputs(8), strict=True))
+    if step not in ("causal_mask", "count_parameters", "count_softmax_entries"):
+        shapes = [[[shape for shape, _ in case] for case in inputs(seed)] for seed in (7, 8)]
+        assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_seed_must_be_a_whole_number(step):
+    with pytest.raises(TypeError, match=r"seed must be an integer, not float 1\.5"):
+        CHECKS[step](SOLUTION[step], seed=1.5)
+    with pytest.raises(ValueError, match="seed=-1 is too small: use seed >= 0"):
+        CHECKS[step](SOLUTION[step], seed=-1)
 
 
 def test_all_masks_together_earn_full_marks():
@@ -139,6 +195,29 @@ def test_masks_earn_what_each_of_them_earns():
     assert result.misconception == "only the last mask used"
     with pytest.raises(TypeError, match="got no function"):
         check_masks()
+
+
+def test_counts_earn_what_each_of_them_earns():
+    assert check_budget(count_parameters, count_softmax_entries).score == 1
+    result = check_budget(count_parameters, lambda n, n_heads: n * n)
+    assert (result.score, result.verdict) == (3 / 6, "partly right")
+    assert result.misconception == "one map counted for all heads"
+    with pytest.raises(TypeError, match="check_budget got no function: pass your count_param"):
+        check_budget()
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int32, np.int64, np.float64])
+@pytest.mark.parametrize("off", [-1, 0, 1])
+def test_a_count_may_be_any_number_but_never_off_by_one(kind, off):
+    result = check_budget(
+        lambda d, n_heads: kind(count_parameters(d, n_heads) + off),
+        lambda n, n_heads: kind(count_softmax_entries(n, n_heads) + off),
+    )
+    assert result.score == (off == 0)
+    assert result.misconception is None
+    assert ("// divides whole numbers exactly" in result.diagnosis) == (
+        off == 0 and kind in (float, np.float64)
+    )
 
 
 def test_float64_from_float32_is_a_remark_and_costs_nothing():
@@ -167,7 +246,7 @@ def exact_matches(step, function):
                 case.tolerance,
             )
             == 2
-            for case in checks._CASES[step]
+            for case in checks._PREPARED[7][step]
         ):
             names.add(entry.name)
     return names
@@ -184,6 +263,14 @@ def test_an_entry_handed_in_loses_marks_and_is_named(entry):
     assert exact_matches(entry.step, entry.function) == {entry.name}
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
+def test_an_entry_is_named_with_every_seed(entry, seed):
+    result = CHECKS[entry.step](entry.function, seed=seed)
+    assert result.score < 1
+    assert result.misconception == entry.name
+
+
 # Both make an array that does not fit W_O, and so the same error.
 ALIKE = {"heads put below each other", "heads averaged"}
 
@@ -198,9 +285,10 @@ def steps_with_parts():
             yield pytest.param(entry, step, function, id=f"{entry.name} in {step}")
 
 
+@pytest.mark.parametrize("seed", [7, *SEEDS])
 @pytest.mark.parametrize(("entry", "step", "function"), [*steps_with_parts()])
-def test_a_wrong_part_is_named_in_a_larger_step(entry, step, function):
-    result = CHECKS[step](function)
+def test_a_wrong_part_is_named_in_a_larger_step(entry, step, function, seed):
+    result = CHECKS[step](function, seed=seed)
     assert result.score < 1
     assert f"In the step {entry.step}: {entry.sentence}" in result.diagnosis
     if step == "multi_head_attention" and entry.name in ALIKE:
@@ -446,6 +534,12 @@ class Liar(np.ndarray):
         (check_attention, lambda q, k, v, mask=None: (attention(q, k, v)[0], 1.0), "is a float"),
         (check_split_heads, lambda x, n: x, "(..., h, n, d_k): heads in front of tokens"),
         (check_masks, lambda n, n_past=0: causal_mask(n, n_past=n_past) * 1.0, "dtype float64"),
+        (check_budget, lambda d, n_heads: str(4 * d * d), "the count is a str: it must be a whole"),
+        (check_budget, lambda d, n_heads: np.array([4 * d * d]), "the count is an ndarray"),
+        (check_budget, lambda d, n_heads: True, "the count is a bool"),
+        (check_budget, lambda d, n_heads: float("nan"), "the count is NaN, inf or huge"),
+        (check_budget, lambda d, n_heads: 10**5000, "the count is NaN, inf or huge"),
+        (check_budget, lambda d, n_heads: 4 * d * d + 1, "but should be"),
         (check_masks, lambda n, n_past=0: ~causal_mask(n, n_past=n_past), "wrong in 25 of its 25"),
         (check_masks, lambda n: causal_mask(n).T, "wrong in 20 of its 25 entries"),
     ],
@@ -501,10 +595,28 @@ def wrappers(function):
     return [function, wrapper, wrapped, functools.partial(function), Callable()]
 
 
+LIBRARY = {step: getattr(mha_lib, step, None) for step in STEPS} | {
+    "count_parameters": lambda d, n_heads: mha_lib.attention_cost(1, d, n_heads).parameters,
+    "count_softmax_entries": lambda n, n_heads: (
+        mha_lib.attention_cost(n, n_heads, n_heads).softmax_entries
+    ),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_right_function_is_the_librarys(step):
+    if hasattr(mha_lib, step):
+        assert right_function(step) is getattr(mha_lib, step)
+    else:
+        assert right_function(step)(14, 7) == LIBRARY[step](14, 7) > 0
+    with pytest.raises(ValueError, match="there is no step 'nothing': use one of softmax, "):
+        right_function("nothing")
+
+
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("i", range(5))
 def test_the_librarys_own_function_is_flagged_however_it_is_wrapped(step, i):
-    result = CHECKS[step](wrappers(getattr(mha_lib, step))[i])
+    result = CHECKS[step](wrappers(LIBRARY[step])[i])
     assert (result.score, result.verdict) == (0.0, "not your own")
     assert "it earns nothing" in result.diagnosis
 
@@ -571,6 +683,8 @@ WRONG = {
     "causal_mask": lambda n, *, n_past=0: np.zeros((n, n + n_past), bool),
     "padding_mask": lambda lengths, n: np.zeros((*lengths.shape, 1, 1, n), bool),
     "combine_masks": lambda *masks: np.zeros((5, 5), bool),
+    "count_parameters": lambda d, n_heads: 0,
+    "count_softmax_entries": lambda n, n_heads: 0,
 }
 COMPARISONS = [
     "allclose", "array_equal", "array_equiv", "isclose", "all", "any", "isnan", "isfinite", "abs",
@@ -579,10 +693,12 @@ COMPARISONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("seed", [7, 101])
 @pytest.mark.parametrize("step", STEPS)
-def test_patched_comparisons_and_library_functions_earn_nothing(step, monkeypatch):
+def test_patched_comparisons_and_library_functions_earn_nothing(step, seed, monkeypatch):
     wrong = WRONG[step]
-    before = CHECKS[step](wrong)
+    prepare(seed)
+    before = CHECKS[step](wrong, seed=seed)
     for name in COMPARISONS:
         monkeypatch.setattr(np, name, right)
     for name in ("assert_allclose", "assert_array_equal", "assert_equal"):
@@ -591,7 +707,8 @@ def test_patched_comparisons_and_library_functions_earn_nothing(step, monkeypatc
         for name, function in WRONG.items():
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, function)
-    result = CHECKS[step](wrong)
+    monkeypatch.setattr(mha_lib.cost, "attention_cost", lambda *a: SimpleNamespace(parameters=0))
+    result = CHECKS[step](wrong, seed=seed)
     monkeypatch.undo()
     assert result == before
     assert result.score == 0
@@ -665,6 +782,22 @@ def test_the_html_says_the_same_and_runs_nothing_of_the_students():
     assert result.cases[0].message in page.text
 
 
+def test_a_program_finds_the_verdict_in_the_outputs_of_a_notebook():
+    """What a cell of a notebook stores, made by IPython's own formatter."""
+    entry = next(entry for entry in CATALOGUE if entry.step == "split_heads")
+    result = check_split_heads(entry.function)
+    stored, _ = InteractiveShell.instance().display_formatter.format(result)
+    assert stored["text/plain"] == repr(result)
+    assert stored["text/html"] == result._repr_html_()
+    assert json.loads(json.dumps(stored["application/vnd.mha-lib.check+json"])) == {
+        "function": "split_heads",
+        "score": 0.0,
+        "verdict": "wrong",
+        "diagnosis": result.diagnosis,
+        "misconception": entry.name,
+    }
+
+
 def test_a_result_cannot_be_changed():
     result = check_split_heads(empty)
     with pytest.raises(AttributeError):
@@ -673,7 +806,7 @@ def test_a_result_cannot_be_changed():
 
 def test_no_input_of_a_check_has_sizes_under_which_all_mistakes_hide():
     """At least one case of each check has different sizes along all axes."""
-    for step, cases in checks._CASES.items():
+    for step, cases in checks._PREPARED[7].items():
         for candidate, (entry, _) in enumerate(checks._CANDIDATES[step]):
             right_anyway = [
                 case.name
