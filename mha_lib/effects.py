@@ -10,19 +10,10 @@ from textwrap import fill
 
 import numpy as np
 
-from mha_lib import _check, activations, attention, masks, multihead
+from mha_lib import _check
+from mha_lib.checks import right_function
 from mha_lib.misconceptions import CATALOGUE, built_with
 
-_RIGHT = {
-    "softmax": activations.softmax,
-    "scaled_dot_product_attention": attention.scaled_dot_product_attention,
-    "split_heads": multihead.split_heads,
-    "merge_heads": multihead.merge_heads,
-    "multi_head_attention": multihead.multi_head_attention,
-    "causal_mask": masks.causal_mask,
-    "padding_mask": masks.padding_mask,
-    "combine_masks": masks.combine_masks,
-}
 _NOTICED = 1e-8  # a relative error that rounding does not reach
 
 
@@ -36,7 +27,8 @@ class Effect:
         Name of the situation, out of `situations`.
     errors : tuple of float
         For each seed the norm of the difference, relative to the norm of the right result; for
-        masks the share of entries that are wrong.  Empty if there are no numbers to compare.
+        masks the share of entries that are wrong; for counts the error relative to the right
+        count.  Empty if there are no numbers to compare.
     problem : str
         What everybody notices: an error, a wrong shape or NaN.  Empty otherwise.
     loud : bool
@@ -112,7 +104,7 @@ def situations(step):
     Parameters
     ----------
     step : str
-        Name of a function of `mha_lib` that the catalogue has wrong versions of.
+        Name of a function that the catalogue has wrong versions of.
 
     Returns
     -------
@@ -138,7 +130,7 @@ def draw(step, situation, seed):
     Parameters
     ----------
     step : str
-        Name of a function of `mha_lib` that the catalogue has wrong versions of.
+        Name of a function that the catalogue has wrong versions of.
     situation : str
         One of ``situations(step)``.
     seed : int
@@ -167,7 +159,7 @@ def draw(step, situation, seed):
 
 
 def measure(entry, situation, *, step=None, n_seeds=5):
-    """Compare a wrong function with the one of `mha_lib`, for several seeds.
+    """Compare a wrong function with the right one, for several seeds.
 
     Parameters
     ----------
@@ -201,7 +193,7 @@ def measure(entry, situation, *, step=None, n_seeds=5):
     wrong = entry.function if step == entry.step else built_with(entry, step)
     errors, nan_rows = [], []
     for seed in range(n_seeds):
-        expected = _first(_RIGHT[step], draw(step, situation, seed))
+        expected = _first(right_function(step), draw(step, situation, seed))
         with np.errstate(all="ignore"):  # what overflows shows in the numbers
             try:
                 found = _first(wrong, draw(step, situation, seed))
@@ -276,8 +268,10 @@ def hidden_error(entry):
     0.0
     """
     args, kwargs = entry.hiding_input()
-    results = [f(*args, **kwargs) for f in (_RIGHT[entry.step], entry.function)]
-    right, wrong = (r if isinstance(r, tuple) else (r,) for r in results)
+    right, wrong = (
+        _arrays(function(*args, **kwargs))
+        for function in (right_function(entry.step), entry.function)
+    )
     largest = 0.0
     for expected, found in zip(right, wrong, strict=True):
         if expected.shape != found.shape:
@@ -296,7 +290,7 @@ def effect_table(*steps):
     Parameters
     ----------
     *steps : str
-        Names of functions of `mha_lib` that the catalogue has wrong versions of.
+        Names of functions that the catalogue has wrong versions of.
 
     Returns
     -------
@@ -314,7 +308,7 @@ def effect_table(*steps):
     'scores around 10,000: NaN in 5 of 5 rows'
     """
     for step in steps:
-        _choose("step", step, _RIGHT)
+        _choose("step", step, _SITUATIONS)
     entries = [entry for entry in CATALOGUE if entry.step in steps]
     return EffectTable(", ".join(steps), tuple(_row(entry) for entry in entries))
 
@@ -328,11 +322,15 @@ def _choose(name, key, table):
     return table[key]
 
 
+def _arrays(result):
+    """Return one or more results as arrays, a count as an array of one number."""
+    return tuple(map(np.atleast_1d, result if isinstance(result, tuple) else (result,)))
+
+
 def _first(function, arguments):
     """Call a function and return its result, or the first of two."""
     args, kwargs = arguments
-    result = function(*args, **kwargs)
-    return result[0] if isinstance(result, tuple) else result
+    return _arrays(function(*args, **kwargs))[0]
 
 
 def _relative_error(found, expected):
@@ -400,6 +398,10 @@ def _a_mask_for_each_sequence(rng):
     return (x, *rest), {"mask": mask}
 
 
+def _size_and_heads(n_heads, times=1):
+    return lambda rng: ((times * int(rng.choice([5, 7, 11, 13])), n_heads), {})
+
+
 _SITUATIONS = {  # the plainest first: `effect` takes the first in which a mistake shows
     "softmax": {
         "5 rows of 7 scores": _scores(),
@@ -435,6 +437,14 @@ _SITUATIONS = {  # the plainest first: `effect` takes the first in which a mista
     "padding_mask": {"three sequences": lambda rng: ((rng.integers(1, 7, size=3), 7), {})},
     "combine_masks": {
         "two masks": lambda rng: ((_some_pairs(rng, 5, 7), _some_pairs(rng, 5, 7)), {})
+    },
+    "count_parameters": {
+        "three heads": _size_and_heads(3, times=3),  # h has to divide d
+        "one head": _size_and_heads(1),
+    },
+    "count_softmax_entries": {
+        "three heads": _size_and_heads(3),
+        "one head": _size_and_heads(1),
     },
 }
 

@@ -9,6 +9,7 @@ from bs4 import BeautifulSoup
 
 import mha_lib
 from mha_lib import effects
+from mha_lib.checks import right_function
 from mha_lib.effects import (
     Effect,
     draw,
@@ -40,7 +41,7 @@ def test_every_mistake_shows_somewhere_and_hides_where_it_says(entry):
 @pytest.mark.parametrize("step", STEPS)
 def test_the_right_function_has_no_effect_anywhere(step):
     entry = next(entry for entry in CATALOGUE if entry.step == step)
-    right = dataclasses.replace(entry, name="nothing wrong", function=getattr(mha_lib, step))
+    right = dataclasses.replace(entry, name="nothing wrong", function=right_function(step))
     for situation in situations(step):
         found = measure(right, situation)
         assert (found.errors, found.problem) == ((0.0,) * 5, "")
@@ -64,6 +65,46 @@ def test_the_error_of_a_mask_is_the_share_of_wrong_entries():
     found = measure(BY_NAME["the past hidden instead of the future"], "five tokens")
     assert found.errors == (0.8,) * 5
     assert repr(found) == "0.80"
+
+
+@pytest.mark.parametrize(
+    ("name", "three_heads", "one_head"),
+    [
+        ("the layer counted once for each head", 2, 0),  # 3 layers instead of 1
+        ("projections of full width for each head", 3 / 2, 0),  # 10 matrices instead of 4
+        ("W_O not counted", 1 / 4, 1 / 4),  # 3 of 4
+        ("W_O counted as wide as one head", 1 / 6, 0),  # 3 1/3 instead of 4
+        ("one head counted for all", 2 / 3, 0),
+        ("one map counted for all heads", 2 / 3, 0),
+        ("heads compared with each other", 2, 0),  # 9 maps instead of 3
+    ],
+)
+def test_the_error_of_a_count_is_relative(name, three_heads, one_head):
+    entry = BY_NAME[name]
+    assert measure(entry, "three heads").errors == pytest.approx((three_heads,) * 5)
+    assert measure(entry, "one head").errors == pytest.approx((one_head,) * 5)
+
+
+def test_the_error_of_a_count_may_depend_on_the_size():
+    # A bias of d numbers beside each d by d matrix; one score of n; (n + 1) / 2 of n.
+    for name, error in (
+        ("biases counted", lambda d: 1 / d),
+        ("one score for each token", lambda n: 1 - 1 / n),
+        ("only the causal half counted", lambda n: (n - 1) / (2 * n)),
+    ):
+        entry = BY_NAME[name]
+        sizes = [draw(entry.step, "three heads", seed)[0][0] for seed in range(5)]
+        assert measure(entry, "three heads").errors == pytest.approx(list(map(error, sizes)))
+        assert len(set(sizes)) > 1
+
+
+def test_the_sizes_of_a_count_are_whole_numbers_that_the_heads_divide():
+    for seed in range(20):
+        (d, n_heads), _ = draw("count_parameters", "three heads", seed)
+        (n, same), _ = draw("count_softmax_entries", "three heads", seed)
+        assert (type(d), type(n)) == (int, int)
+        assert (n_heads, same, d % 3) == (3, 3, 0)
+        assert n % 3
 
 
 def test_nan_is_counted_in_rows():
@@ -198,6 +239,13 @@ def test_a_row_tells_where_it_is_loud_and_what_is_left_where_it_is_not():
     assert rows["heads averaged"]["hides"] == "error 0 with one head"
     assert rows["heads averaged"]["read"] == "chapter 2, Step 4: concatenate"
     assert rows["W_O forgotten"]["read"] == "chapter 2, What W_O adds"
+    assert rows["one map counted for all heads"] == {
+        "name": "one map counted for all heads",
+        "sentence": BY_NAME["one map counted for all heads"].sentence,
+        "effect": "three heads: 0.67",
+        "hides": "error 0 with one head",
+        "read": "chapter 3, What grows with h",
+    }
     shift = rows["softmax without subtracting the largest score"]
     assert shift["hides"] == "only rounding with scores of ordinary size"
 

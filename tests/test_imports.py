@@ -20,8 +20,8 @@ LAYERS = [
     ["activations", "masks", "cost", "tasks", "frontier", "positions", "misconceptions"],
     ["attention"],
     ["multihead", "palette"],
-    ["layer", "train", "heads", "encoder", "checks", "effects", "diagram"],
-    ["models"],
+    ["layer", "train", "heads", "encoder", "checks", "diagram"],
+    ["models", "effects"],
     ["experiments"],
     ["plots", "widgets"],
 ]
