@@ -460,7 +460,7 @@ def test_a_mistaken_call_is_told(tmp_path, capsys, submitted, out, message):
 
     (tmp_path / "empty").mkdir()
     (tmp_path / "busy").mkdir()
-    (tmp_path / "busy" / ".lock").write_text(str(os.getpid()))
+    (tmp_path / "busy" / ".lock").write_text(str(os.getppid()))
     (tmp_path / "text.txt").write_text("")
     assert main([str(tmp_path / submitted), str(tmp_path / out)]) == 2
     assert message in capsys.readouterr().err
