@@ -69,7 +69,7 @@ bench-train: $(READY)
 	OMP_NUM_THREADS=1 _build/bench/torch/bin/python bench/train.py
 
 bench-grade: $(READY)
-	$(BIN)/python bench/grade.py
+	$(BIN)/python -m bench.grade
 
 clean:
 	rm -rf _build $(VENV)

@@ -1,6 +1,7 @@
 """Submissions of every kind, made from the students' version of the assignment."""
 
 import copy
+import json
 import re
 
 import nbformat
@@ -57,6 +58,18 @@ CODE = {
         "softmax",
         "def softmax(z):\n    import sys\n    sys.displayhook(2.0)\n    return z",
     ),
+    "shows no points": (
+        "softmax",
+        "shell = get_ipython()\nshell.ast_node_interactivity = 'none'\n"
+        "def softmax(z):\n    shell.ast_node_interactivity = 'none'\n    return z",
+    ),
+    "rewrites the tests": (
+        "softmax",
+        "def rewrite(lines):\n"
+        "    return ['2.0' if 'result.score' in line else line for line in lines]\n"
+        "get_ipython().input_transformers_post.append(rewrite)\n"
+        "def softmax(z):\n    return z",
+    ),
     "the library's function": ("softmax", "from mha_lib import softmax"),
     "writes outside its folder": ("softmax", "{solution}\n\nopen('../written', 'w').write('x')"),
     "large and odd output": (
@@ -87,6 +100,17 @@ def solutions():
     }
 
 
+def apart():
+    """Return solutions which use the library's steps, so that a mistake stays in its part."""
+    found = solutions()
+    for part, steps in (
+        ("attention", "softmax"),
+        ("multi_head_attention", "split_heads|scaled_dot_product_attention|merge_heads"),
+    ):
+        found[part] = re.sub(rf"(?<=[ =])({steps})\(", r"mha_lib.\1(", found[part])
+    return found
+
+
 def submission(**exchanged):
     """Return a solved notebook, with the code of some cells exchanged."""
     notebook = nbformat.read(assignment.RELEASE, as_version=4)
@@ -107,14 +131,14 @@ def all_kinds(token):
     kinds = {"good": submission(), "blank": nbformat.read(assignment.RELEASE, as_version=4)}
     for kind, (part, code) in CODE.items():
         code = code.replace("{solution}", solutions()[part]).replace("{token}", token)
-        kinds[kind] = submission(**{part: code})
+        kinds[kind] = submission(**(apart() | {part: code}))
 
-    no_test = submission()
+    no_test = submission(**apart())
     no_test.cells.remove(_cells(no_test)["test_softmax"])
     nothing = copy.deepcopy(no_test)
     for name in ("softmax", "setup"):
         nothing.cells.remove(_cells(nothing)[name])
-    edited = submission(softmax="def softmax(z):\n    return z")
+    edited = submission(**(apart() | {"softmax": "def softmax(z):\n    return z"}))
     test = _cells(edited)["test_softmax"]
     test.source = "2.0"
     test.metadata = nbformat.from_dict(
@@ -129,7 +153,7 @@ def all_kinds(token):
         "test edited": edited,
         "solution cell twice": twice,
     }
-    files = {kind: nbformat.writes(notebook).encode() for kind, notebook in kinds.items()}
+    files = {kind: json.dumps(notebook).encode() for kind, notebook in kinds.items()}
     latin = nbformat.writes(submission(specialisation="Déjà vu")).encode("latin-1")
     return files | BYTES | {"not UTF-8": latin}
 

@@ -39,8 +39,8 @@ LOST = {  # what each kind of submission earns for its softmax, where that is le
     "blank", "syntax error", "import error", "loop in a function", "loop at top level",
     "loop that cannot be interrupted", "sys.exit", "os._exit", "50 processes",
     "endless recursion", "patches the checks", "patches the checks while they run",
-    "shows points of its own", "the library's function", "function and test deleted",
-    "test edited",
+    "shows points of its own", "shows no points", "rewrites the tests", "the library's function",
+    "function and test deleted", "test edited",
 }  # fmt: skip
 TOKEN = f"token-{os.getpid()}"
 
@@ -217,6 +217,8 @@ def test_deleting_or_editing_a_test_gains_nothing(batch, kind):
         ("patches the checks", "mha_lib.checks.check_softmax"),
         ("patches the checks while they run", "CheckResult.score"),
         ("shows points of its own", "more than one result"),
+        ("shows no points", "the shell"),
+        ("rewrites the tests", "the shell"),
         ("the library's function", "softmax of mha_lib"),
     ],
 )
@@ -453,15 +455,24 @@ def test_a_folder_without_a_notebook_is_reported(tmp_path):
         ("empty", "busy", "another grader"),
     ],
 )
-def test_a_mistaken_call_is_told(tmp_path, submitted, out, message):
+def test_a_mistaken_call_is_told(tmp_path, capsys, submitted, out, message):
+    from assignments.grader.__main__ import main
+
     (tmp_path / "empty").mkdir()
     (tmp_path / "busy").mkdir()
-    (tmp_path / "busy" / ".lock").write_text(str(os.getpid()))
+    (tmp_path / "busy" / ".lock").write_text(str(os.getppid()))
     (tmp_path / "text.txt").write_text("")
-    code, _, error = run(tmp_path / submitted, tmp_path / out)
-    assert code == 2
-    assert message in error
-    assert "Traceback" not in error
+    assert main([str(tmp_path / submitted), str(tmp_path / out)]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--jobs", "--seconds", "--cell-seconds", "--megabytes"])
+def test_a_limit_of_nothing_is_refused(option, capsys):
+    from assignments.grader.__main__ import main
+
+    with pytest.raises(SystemExit):
+        main(["in", "out", option, "0"])
+    assert f"{option} must be above 0" in capsys.readouterr().err
 
 
 def test_a_damaged_grader_stops(tmp_path, monkeypatch):

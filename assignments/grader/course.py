@@ -1,5 +1,6 @@
 """The nbgrader side: prepare a submission, read the marks of an executed one, keep them."""
 
+import ast
 import json
 import logging
 import math
@@ -139,8 +140,8 @@ class Course:
             for output in cell.outputs:
                 if CHECK in output.get("data", {}):
                     checks[name] = output.data[CHECK]
-                elif output.output_type == "error":
-                    troubles.setdefault(name, f"{output.ename}: {output.evalue}")
+            for output in _errors(cell)[:1]:
+                troubles[name] = f"{output.ename}: {output.evalue}"
         for name, check in checks.items():
             if check["verdict"] == "not your own":
                 flags.append(f"{_label(name)}: {check['diagnosis']}")
@@ -280,8 +281,8 @@ class Course:
         for name, original in self._release.items():
             if name not in count:
                 remarks.append(f"the cell {name} was missing; it was put back as it was handed out")
-                places = [i for i, cell in enumerate(notebook.cells) if _grade_id(cell) == previous]
-                at = places[-1] + 1 if places else 0
+                names = [_grade_id(cell) for cell in notebook.cells]
+                at = names.index(previous) + 1 if previous else 0
                 notebook.cells.insert(at, nbformat.from_dict(dict(original)))
             previous = name
         for i, cell in enumerate(notebook.cells):
@@ -371,6 +372,9 @@ def _judged(cell):
     results = [output for output in cell.outputs if output.output_type == "execute_result"]
     if flags:
         _put_error(cell, "Changed", "the checks were changed while this cell ran")
+    if not results and not _errors(cell) and _ends_in_points(cell.source):
+        flags.append(f"{name}: shows no points")
+        _put_error(cell, "NoPoints", "the test did not come to its points")
     if len(results) > 1:
         flags.append(f"{name}: shows more than one result, which a test never does")
         _put_error(cell, "TwoResults", "there is more than one result")
@@ -388,6 +392,18 @@ def _judged(cell):
             output.name = "stdout"  # a warning is no reason to give no marks
     cell.outputs.sort(key=lambda output: output.output_type != "error")
     return flags
+
+
+def _errors(cell):
+    return [output for output in cell.outputs if output.output_type == "error"]
+
+
+def _ends_in_points(source):
+    """Return whether a test ends in a number of points, rather than in assertions."""
+    body = ast.parse(source).body
+    return (
+        bool(body) and isinstance(body[-1], ast.Expr) and not isinstance(body[-1].value, ast.Call)
+    )
 
 
 def _put_error(cell, name, text):

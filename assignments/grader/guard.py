@@ -114,6 +114,10 @@ def _install():
                 if getattr(function, part) is not value:
                     setattr(function, part, value)
                     changed.append(f"{function.__module__}.{function.__qualname__}")
+        for name, value in settings.items():
+            if getattr(shell, name) != value:
+                setattr(shell, name, value[:])
+                changed.append(f"the shell's {name}")
         if changed:
             shell.display_pub.publish(
                 {
@@ -123,6 +127,8 @@ def _install():
             )
 
     shell = get_ipython()  # noqa: F821  a startup file has it
+    lists = ("ast_transformers", "input_transformers_cleanup", "input_transformers_post")
+    settings = {name: getattr(shell, name)[:] for name in ("ast_node_interactivity", *lists)}
     shell.events.register("pre_run_cell", restore)
     shell.events.register("post_run_cell", restore)
     shell.run_line_magic("xmode", "Plain")  # others take seconds for an endless recursion

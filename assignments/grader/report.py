@@ -183,6 +183,7 @@ def _bars(counts):
     axes.barh(names, numbers, color=BAR)
     axes.bar_label(axes.containers[0], padding=3)
     axes.set_xlabel("submissions")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     return _svg(figure, axes)
 
 
