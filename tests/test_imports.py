@@ -21,7 +21,7 @@ LAYERS = [
     ["attention"],
     ["multihead", "palette"],
     ["layer", "train", "heads", "encoder", "checks", "diagram"],
-    ["models"],
+    ["models", "effects"],
     ["experiments"],
     ["plots", "widgets"],
 ]
