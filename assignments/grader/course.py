@@ -137,9 +137,8 @@ class Course:
         for name, cell in _by_id(notebook).items():
             if not _is_test(cell):
                 continue
-            for output in cell.outputs:
-                if CHECK in output.get("data", {}):
-                    checks[name] = output.data[CHECK]
+            for check in filter(None, map(_shown_check, cell.outputs)):
+                checks[name] = check
             for output in _errors(cell)[:1]:
                 troubles[name] = f"{output.ename}: {output.evalue}"
         for name, check in checks.items():
@@ -380,7 +379,7 @@ def _judged(cell):
         _put_error(cell, "TwoResults", "there is more than one result")
     for output in results:
         points = _number(output)
-        shown = [o.data[CHECK]["score"] for o in cell.outputs if CHECK in o.get("data", {})]
+        shown = [check["score"] for check in map(_shown_check, cell.outputs) if check]
         most = cell.metadata.nbgrader.points
         if points is not None and not 0 <= points <= most:
             flags.append(f"{name}: shows {points} of {most} points")
@@ -392,6 +391,20 @@ def _judged(cell):
             output.name = "stdout"  # a warning is no reason to give no marks
     cell.outputs.sort(key=lambda output: output.output_type != "error")
     return flags
+
+
+def _shown_check(output):
+    """Return the result of a check that an output holds, or None.
+
+    It comes from the student's process, and so its form cannot be trusted.
+    """
+    shown = output.get("data", {}).get(CHECK)
+    try:
+        names = [str(name)[:200] for name in shown["misconceptions"]]
+        texts = {key: str(shown[key])[:5000] for key in ("function", "verdict", "diagnosis")}
+        return texts | {"score": float(shown["score"]), "misconceptions": names}
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _errors(cell):

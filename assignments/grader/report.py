@@ -3,7 +3,6 @@
 import csv
 import io
 import os
-from collections import Counter
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
@@ -18,6 +17,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 BAR = "#0072B2"
+TEXT = "#010203"  # replaced by the colour of the page's text, which may be dark or light
 
 
 def write(out, book, results, marks, comments):
@@ -92,19 +92,29 @@ def _grades(results, marks, parts):
         if mine is None:
             row = ["not graded", "", "", *("" for _ in parts), ""]
         else:
-            scores = ["" if mine[part][2] else f"{mine[part][0]:g}" for part in parts]
+            scores = ["" if mine[part][2] else _points(mine[part][0]) for part in parts]
             to_mark = "; ".join(part for part in parts if mine[part][2])
-            row = ["graded", f"{_total(mine):g}", f"{_most(mine):g}", *scores, to_mark]
-        misconceptions = [
-            check["misconception"] for check in result["checks"].values() if check["misconception"]
-        ]
-        texts = [misconceptions, result["flags"], [*result["remarks"], result["problem"]]]
+            row = ["graded", _points(_total(mine)), _points(_most(mine)), *scores, to_mark]
+        texts = [_misconceptions(result), result["flags"], [*result["remarks"], result["problem"]]]
         table.writerow(
             [_cell(result["student"]), _cell(result["source"]), *row]
             + [_cell("; ".join(filter(None, text))) for text in texts]
             + [result["seconds"]]
         )
     return text.getvalue()
+
+
+def _misconceptions(result):
+    """Return the names that the checks of one submission gave, each once."""
+    names = (name for check in result["checks"].values() for name in check["misconceptions"])
+    return list(dict.fromkeys(names))
+
+
+def _points(number):
+    return f"{number:.2f}".rstrip("0").rstrip(".")
+
+
+TEMPLATES.filters["points"] = _points
 
 
 def _cell(text):
@@ -123,8 +133,7 @@ def _parts(result, marks, comments):
             "score": score,
             "most": most,
             "to_mark": to_mark,
-            "verdict": checks.get(part, {}).get("verdict", ""),
-            "diagnosis": checks.get(part, {}).get("diagnosis", "").splitlines(),
+            "diagnosis": _to_read(checks.get(part)),
             "trouble": troubles.get(part, ""),
             "comment": comments.get(part, ""),
         }
@@ -132,15 +141,29 @@ def _parts(result, marks, comments):
     ]
 
 
+def _to_read(check):
+    """Return the lines of a diagnosis, if something is not right."""
+    return [] if check is None or check["verdict"] == "right" else check["diagnosis"].splitlines()
+
+
 def _class_report(book, results, marks, parts):
     """Return the page about the class."""
-    entries = {entry.name: entry for entry in CATALOGUE}
-    shown = [check for result in results for check in result["checks"].values()]
-    counts = Counter(check["misconception"] for check in shown if check["misconception"])
-    unnamed = sum(
-        check["verdict"] in {"wrong", "partly right"} and not check["misconception"]
-        for check in shown
+    who = {}
+    for result in results:
+        for name in _misconceptions(result):
+            who.setdefault(name, []).append(result["student"])
+    misconceptions = sorted(
+        ((entry, who[entry.name]) for entry in CATALOGUE if entry.name in who),
+        key=lambda pair: -len(pair[1]),
     )
+    unnamed = [
+        result["student"]
+        for result in results
+        if any(
+            check["verdict"] in {"wrong", "partly right"} and not check["misconceptions"]
+            for check in result["checks"].values()
+        )
+    ]
     totals = [_total(mine) for mine in marks.values()]
     most = _most(next(iter(marks.values()), {}))
     averages = []
@@ -161,28 +184,29 @@ def _class_report(book, results, marks, parts):
         failed=[result for result in results if result["problem"]],
         flagged=[result for result in results if result["flags"]],
         averages=averages,
-        misconceptions=[
-            (name, n, entries[name].step, entries[name].sentence)
-            for name, n in counts.most_common()
-            if name in entries
-        ],
+        misconceptions=misconceptions,
         unnamed=unnamed,
+        total_of={student: _total(mine) for student, mine in marks.items()},
+        open_of={
+            student: [part for part in parts if mine[part][2]] for student, mine in marks.items()
+        },
         answers=answers,
         totals=sorted(totals),
         most=most,
-        misconception_plot=_bars(counts.most_common()) if counts else "",
+        misconception_plot=_bars(misconceptions) if misconceptions else "",
         total_plot=_histogram(totals, most) if totals else "",
     )
 
 
-def _bars(counts):
+def _bars(misconceptions):
     """Return an SVG: one bar for each misconception."""
-    names, numbers = zip(*counts[::-1], strict=True)
+    names = [entry.name for entry, _ in misconceptions[::-1]]
+    numbers = [len(who) for _, who in misconceptions[::-1]]
     figure = Figure(figsize=(7, 0.8 + 0.32 * len(names)), layout="constrained")
     axes = figure.add_subplot()
     axes.barh(names, numbers, color=BAR)
-    axes.bar_label(axes.containers[0], padding=3)
-    axes.set_xlabel("submissions")
+    axes.bar_label(axes.containers[0], padding=3, color=TEXT)
+    axes.set_xlabel("students")
     axes.xaxis.get_major_locator().set_params(integer=True)
     return _svg(figure, axes)
 
@@ -193,8 +217,8 @@ def _histogram(totals, most):
     axes = figure.add_subplot()
     width = max(1, round(most / 12))
     edges = [width * i for i in range(int(most // width) + 2)]
-    axes.hist(totals, bins=edges, color=BAR, edgecolor="white")
-    axes.set_xlabel(f"points, out of {most:g}")
+    axes.hist(totals, bins=edges, color=BAR, edgecolor=TEXT)
+    axes.set_xlabel(f"points so far, out of {most:g}")
     axes.set_ylabel("submissions")
     axes.yaxis.get_major_locator().set_params(integer=True)
     return _svg(figure, axes)
@@ -202,9 +226,14 @@ def _histogram(totals, most):
 
 def _svg(figure, axes):
     axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(TEXT)
+    axes.tick_params(colors=TEXT)
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set_color(TEXT)
     text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
+    figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()
+    return svg[svg.index("<svg") :].replace(TEXT, "currentColor")
 
 
 def _replace(path, text):
