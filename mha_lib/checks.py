@@ -23,6 +23,7 @@ import warnings
 # Bound here too, so that code which replaces them gains nothing.
 from builtins import abs, all, any, isinstance, len, max, range, sum, type, zip  # noqa: A004, UP029
 from dataclasses import dataclass
+from dis import get_instructions
 from functools import partial
 from pathlib import Path
 
@@ -84,16 +85,18 @@ class CheckResult:
         ``"not your own"`` (the library's function was called, which scores 0).
     diagnosis : str
         What the code does instead and where to read on, or what went wrong first.
-    misconception : str or None
-        Name of the entry of `mha_lib.misconceptions.CATALOGUE` that answers like this code.
-        None if there is none, or if several answer alike; the diagnosis then gives them all.
+    misconceptions : tuple of str
+        Names of the entries of `mha_lib.misconceptions.CATALOGUE` that answer like this code:
+        one for each mistake that was recognised, in each function that was checked.  A mistake
+        for which several entries answer alike has no name here; the diagnosis gives them all.
     cases : tuple of CaseResult
         One for each input.
 
     Notes
     -----
-    `IPython.display.display` also stores function, score, verdict, diagnosis and misconception
-    as ``application/vnd.mha-lib.check+json``, for programs that read an executed notebook.
+    `IPython.display.display` also stores function, score, verdict, diagnosis, misconception and
+    misconceptions as ``application/vnd.mha-lib.check+json``, for programs that read an executed
+    notebook.
 
     Examples
     --------
@@ -106,21 +109,24 @@ class CheckResult:
     score: float
     verdict: str
     diagnosis: str
-    misconception: str | None
+    misconceptions: tuple
     cases: tuple
+
+    @property
+    def misconception(self):
+        """The first of the misconceptions, or None."""
+        return self.misconceptions[0] if self.misconceptions else None
 
     def __repr__(self):
         lines = [self._headline(), *(f"  {line}" for line in self.diagnosis.splitlines())]
-        for case in self.cases:
-            mark = "right" if case.passed else "wrong"
-            lines.append(f"  {mark}  {case.name}{': ' if case.message else ''}{case.message}")
+        for mark, names, message in self._rows():
+            lines.append(f"  {mark}  {names}{': ' if message else ''}{message}")
         return "\n".join(lines)
 
     def _repr_html_(self):
         rows = "".join(
-            f"<tr><td>{'right' if case.passed else 'wrong'}</td>"
-            f"<td>{_escape(case.name)}</td><td>{_escape(case.message)}</td></tr>"
-            for case in self.cases
+            f"<tr><td>{mark}</td><td>{_escape(names)}</td><td>{_escape(message)}</td></tr>"
+            for mark, names, message in self._rows()
         )
         paragraphs = "".join(f"<p>{_escape(line)}</p>" for line in self.diagnosis.splitlines())
         return (
@@ -131,11 +137,29 @@ class CheckResult:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         told = ("function", "score", "verdict", "diagnosis", "misconception")
+        stored = {name: getattr(self, name) for name in told}
         return {
             "text/plain": repr(self),
             "text/html": self._repr_html_(),
-            "application/vnd.mha-lib.check+json": {name: getattr(self, name) for name in told},
+            "application/vnd.mha-lib.check+json": stored
+            | {"misconceptions": list(self.misconceptions)},
         }
+
+    def _rows(self):
+        """Return mark, cases and message of each row to show: what is said twice shares one."""
+        shared = {}
+        for case in self.cases:
+            # A remark on a right answer may stand in the diagnosis already.
+            told = case.passed and case.message in self.diagnosis.splitlines()
+            message = "" if told else case.message
+            alone = None if message else case.name
+            shared.setdefault((case.passed, message, alone), []).append(case.name)
+        rows = []
+        for (passed, message, _), names in shared.items():
+            everywhere = len(names) == len(self.cases) > 1
+            where = f"in all {len(names)} cases" if everywhere else "; ".join(names)
+            rows.append(("right" if passed else "wrong", where, message))
+        return rows
 
     def _headline(self):
         n_right = sum(case.passed for case in self.cases)
@@ -450,6 +474,7 @@ class _Answer:
     problem: str = ""
     error: str = ""  # type and message
     error_type: str = ""
+    callees: tuple = ()  # the functions on the way to one that is not written yet
 
 
 @dataclass(frozen=True)
@@ -576,7 +601,7 @@ def _multi_head_inputs(seed):
         ("tokens that may look nowhere", (x, *square(), 3), {"mask": nobody}),
         ("scores of 10000", (high_x, high_q, high_k, *rest, 3), {}),
         (
-            "tokens of very different size",
+            "a context, and tokens of very different size",
             (apart, high_q, high_k, *rest, 3),
             {"context": np.insert(random(7, 5), 0, 1.0, axis=1)},
         ),
@@ -686,7 +711,10 @@ _ALLOWED_CODE = {
 def _candidates(step):
     """Return the functions that may answer like a wrong one, with their catalogue entries."""
     own = [(entry, entry.function) for entry in misconceptions.CATALOGUE if entry.step == step]
+    covered = {entry.covers for entry, _ in own}
     for entry in misconceptions.CATALOGUE:
+        if entry.name in covered:
+            continue
         try:
             own.append((entry, misconceptions.built_with(entry, step)))
         except ValueError:  # no part of this step
@@ -729,8 +757,12 @@ def _answer(function, args, kwargs, parts):
     except BaseException as error:  # sys.exit in a function too
         kind, message = type(error).__name__, _message(error)
         said = f"{kind}: {message}" if message else kind
-        told = f"raised {said}{_place(error, function)}{_in_words(message)}"
-        return _Answer(problem=told, error=said, error_type=kind)
+        callees = _callees(error, function) if kind == "NotImplementedError" else ()
+        if callees:
+            told = f"calls {_chain(callees)}, which is not written yet"
+        else:
+            told = f"raised {said}{_place(error, function)}{_in_words(message)}"
+        return _Answer(problem=told, error=said, error_type=kind, callees=callees)
     if _bytes_of(_arrays_in(args, kwargs)) != before:
         return _Answer(
             arrays=answer.arrays,
@@ -811,7 +843,27 @@ def _in_words(message):
         return " (two arrays whose sizes do not fit each other axis by axis)"
     if "cannot reshape" in message:
         return " (the new shape does not have as many numbers as the old one)"
+    if "truth value of an array" in message:
+        return " (to ask whether an argument was given, test with `is not None`)"
+    if "cannot be interpreted as an integer" in message:
+        return " (a size must be a whole number: divide sizes with //)"
     return ""
+
+
+def _callees(error, function):
+    """Return the names of the functions that led from a student's function to an error."""
+    frames = [
+        frame.name
+        for frame in _extract_tb(error.__traceback__)
+        if not _in_package(frame.filename) and not frame.filename.startswith(_NUMPY)
+    ]
+    names = [name for name in frames[1:] if not name.startswith("<")]
+    # A decorator has a frame of its own, and the name of what it decorates.
+    return () if not names or names[-1] == getattr(function, "__name__", "") else tuple(names)
+
+
+def _chain(callees):
+    return ", which calls ".join(f"`{name}`" for name in callees)
 
 
 def _place(error, function):
@@ -922,7 +974,7 @@ def _wrong_numbers(part, shape, numbers, right_numbers, case):
         off = [(a, b) for a, b in zip(sums, right_sums, strict=True) if not abs(a - b) < 1e-3]
         if off:
             return (
-                f"a row of {part} sums to {off[0][0]:.3g}, but should to {off[0][1]:.3g}"
+                f"a row of {part} sums to {off[0][0]:.3g}, but should sum to {off[0][1]:.3g}"
                 + ("" if off[0][1] > 0.5 else ", since its query may look nowhere")
             )  # fmt: skip
     difference = max(abs(a - b) for a, b in zip(numbers, right_numbers, strict=True))
@@ -1040,62 +1092,132 @@ prepare()
 def _check_all(steps, seed):
     """Check functions, given by the step that each is meant to do, and sum up."""
     prepared = _PREPARED[prepare(seed)]
-    results, texts, verdicts, names = [], [], [], []
-    for step, function in steps:
-        cases, verdict, text, name = _check_step(step, function, prepared[step])
-        results += cases
-        verdicts.append(verdict)
-        texts.append(text if len(steps) == 1 else f"{step}: {text}")
-        if name is not None:
-            names.append(name)
-    n_right = sum(case.passed for case in results)
+    found = [_check_step(step, function, prepared[step]) for step, function in steps]
+    cases = [case for part in found for case in part.cases]
+    n_right = sum(case.passed for case in cases)
+    verdicts = [part.verdict for part in found]
     if len(set(verdicts)) == 1:
         verdict = verdicts[0]
     elif "not your own" in verdicts:
         verdict = "not your own"
     else:
         verdict = "partly right" if n_right else "wrong"
+    texts = [
+        part.text if len(steps) == 1 else f"{step}: {part.text}"
+        for (step, _), part in zip(steps, found, strict=True)
+    ]
+    remarks = [remark for part in found for remark in part.remarks]
     return CheckResult(
         function=", ".join(step for step, _ in steps),
-        score=n_right / len(results),
+        score=n_right / len(cases),
         verdict=verdict,
-        diagnosis="\n".join(texts),
-        misconception=names[0] if names else None,
-        cases=tuple(results),
+        diagnosis="\n".join([*texts, *dict.fromkeys(remarks)]),
+        misconceptions=tuple(dict.fromkeys(name for part in found for name in part.names)),
+        cases=tuple(cases),
     )
 
 
+@dataclass(frozen=True)
+class _Finding:
+    """What there is to say of one function."""
+
+    cases: list
+    verdict: str
+    text: str
+    names: tuple = ()  # of the misconceptions
+    remarks: tuple = ()  # on a function that is right
+
+
 def _check_step(step, function, cases):
-    """Return case results, verdict, diagnosis and the name of the misconception, if any."""
+    """Return what there is to say of a function that is meant to do this step."""
     if not callable(function):
         text = f"this is {_a(function)}, not a function: pass the function itself, without ()"
-        return _all_wrong(cases, text), "wrong", text, None
+        return _Finding(_all_wrong(cases, text), "wrong", text)
     answers = []
     with _Watch(step) as watch:
         for case in cases:
             answers.append(_answer(function, case.args, case.kwargs, case.parts))
     if watch.seen:
         text = f"{watch.seen} Writing {step} yourself is the exercise, and so it earns nothing."
-        return _all_wrong(cases, "not your own work"), "not your own", text, None
+        return _Finding(_all_wrong(cases, "not your own work"), "not your own", text)
 
     results, remarks = [], []
     for case, answer in zip(cases, answers, strict=True):
         complaint, remark = _complaint(answer, case)
         results.append(CaseResult(case.name, not complaint, complaint or remark))
-        if remark and remark not in remarks:
+        if remark:
             remarks.append(remark)
     if all(result.passed for result in results):
-        return results, "right", "\n".join(["Right in every case.", *remarks]), None
-    if all(_is_blank(answer) for answer in answers):
-        text = "There is nothing here yet: the function returns nothing, or says so itself."
-        return results, "blank", text, None
-    entry, text = _diagnosis(step, cases, answers, results)
+        return _Finding(results, "right", "Right in every case.", remarks=tuple(remarks))
+    if all(_is_nothing(answer) for answer in answers):
+        return _Finding(results, *_why_nothing(step, function, answers))
+    names, text = _diagnosis(step, cases, answers, results)
     verdict = "partly right" if any(result.passed for result in results) else "wrong"
-    return results, verdict, text, None if entry is None else entry.name
+    return _Finding(results, verdict, text, names)
 
 
 def _all_wrong(cases, message):
     return [CaseResult(case.name, False, message) for case in cases]
+
+
+# --- nothing came back ------------------------------------------------------------------------
+
+
+def _returns_nothing():
+    pass
+
+
+def _raises_a_type():
+    raise NotImplementedError
+
+
+def _raises_an_error():
+    raise NotImplementedError()
+
+
+def _raises_with_a_text():
+    raise NotImplementedError("")
+
+
+def _instructions(code):
+    """Return what a function does, whatever its constants and its version of Python."""
+    return tuple(one.opname for one in get_instructions(code)), code.co_names
+
+
+_STUBS = frozenset(
+    _instructions(stub.__code__)
+    for stub in (_returns_nothing, _raises_a_type, _raises_an_error, _raises_with_a_text)
+)
+
+
+def _is_nothing(answer):
+    return answer.error_type == "NotImplementedError" or answer.problem.startswith(
+        ("returned None", "returned NotImplemented", "returned Ellipsis")
+    )  # fmt: skip
+
+
+def _why_nothing(step, function, answers):
+    """Return verdict and text for a function from which nothing comes back in any case."""
+    callees = next((answer.callees for answer in answers if answer.callees), ())
+    if callees:
+        may_use = callees[0] in _ALLOWED.get(step, ())
+        way_out = f"; use `mha_lib.{callees[0]}` here" if may_use else ""
+        return "wrong", f"Your function calls {_chain(callees)}, which is not written yet{way_out}."
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    if code is not None and _instructions(code) not in _STUBS:
+        if any(answer.error for answer in answers):
+            return "wrong", (
+                "Your function does something and then raises NotImplementedError all the same: "
+                "delete that line."
+            )
+        if any(answer.problem.startswith("returned None") for answer in answers):
+            return "wrong", (
+                "Your function computes something but returns nothing: is `return` missing?"
+            )
+    return "blank", "There is nothing here yet: the function returns nothing, or says so itself."
+
+
+# --- which misconceptions ---------------------------------------------------------------------
 
 
 def _is_mistaken(answer, case):
@@ -1103,48 +1225,103 @@ def _is_mistaken(answer, case):
     return bool(answer.arrays) and not _same(answer, case.right, case.tolerance)
 
 
-def _is_blank(answer):
-    return answer.error_type == "NotImplementedError" or answer.problem.startswith(
-        ("returned None", "returned NotImplemented", "returned Ellipsis")
-    )  # fmt: skip
+@dataclass(frozen=True)
+class _Likeness:
+    """How an entry of the catalogue compares with a student's answers.
+
+    ``match`` has the result of `_matches` for each case, and ``explained`` holds the wrong cases
+    in which entry and student are wrong alike.
+    """
+
+    entry: misconceptions.Misconception
+    match: tuple
+    explained: frozenset
+    contradicted: bool  # by a right answer where the entry is wrong
+
+
+def _likenesses(step, cases, answers, failed):
+    """Compare a student's answers with those of all candidates."""
+    found = []
+    for j, (entry, _) in enumerate(_CANDIDATES[step]):
+        match = tuple(
+            _matches(answer, case.wrong[j], case.tolerance)
+            for answer, case in zip(answers, cases, strict=True)
+        )
+        mistaken = [i for i, case in enumerate(cases) if j in case.mistaken]
+        explained = frozenset(i for i in mistaken if i in failed and match[i])
+        contradicted = any(i not in failed for i in mistaken)
+        found.append(_Likeness(entry, match, explained, contradicted))
+    return found
+
+
+def _most_alike(likenesses, left, open_cases, wrong_numbers):
+    """Return the candidates that explain the same of the wrong cases that are left, and best.
+
+    What is not open is explained already.  Equal wrong numbers are no accident.  What failed in
+    its own way, as where an argument is not there yet or the dtype is wrong, says nothing for or
+    against an idea.
+    """
+    best, best_rank = [], (0, 0)
+    for likeness in likenesses:
+        explained = likeness.explained & left
+        telling = explained | (wrong_numbers & left)
+        if 3 * len(explained) < len(telling) or all(likeness.match[i] < 2 for i in explained):
+            continue
+        rank = (
+            sum(likeness.match[i] > 0 for i in open_cases),
+            sum(likeness.match[i] for i in open_cases),
+        )
+        if rank > best_rank:
+            best, best_rank = [likeness], rank
+        elif rank == best_rank:
+            best.append(likeness)
+    # Equally good, but for other cases: that is another mistake, and its turn comes.
+    return [one for one in best if one.explained & left == best[0].explained & left]
+
+
+def _mistakes(step, cases, answers, failed):
+    """Return one list of candidates for each mistake: those that explain the same cases alike."""
+    likenesses = _likenesses(step, cases, answers, failed)
+    wrong_numbers = frozenset(i for i in failed if _is_mistaken(answers[i], cases[i]))
+    left, found = frozenset(failed), []
+    while left:
+        open_cases = [i for i in range(len(cases)) if i in left or i not in failed]
+        best = _most_alike(likenesses, left, open_cases, wrong_numbers)
+        if not best:
+            break
+        found.append(best)
+        left -= best[0].explained
+        # Beside another mistake, only what fits all that is right is believed.
+        likenesses = [one for one in likenesses if not one.contradicted]
+    return found
+
+
+_NUMBER_WORDS = {2: "Two", 3: "Three"}
 
 
 def _diagnosis(step, cases, answers, results):
-    """Return the one entry of the catalogue that answers most like these, or None, and a text."""
+    """Return the names of the misconceptions behind these answers, and what to say of them."""
     failed = [i for i, result in enumerate(results) if not result.passed]
-    best, best_rank, best_match = [], (0, 0), []
-    for j, (entry, _) in enumerate(_CANDIDATES[step]):
-        match = [
-            _matches(answer, case.wrong[j], case.tolerance)
-            for answer, case in zip(answers, cases, strict=True)
-        ]
-        # Equal wrong numbers are no accident.  What failed in its own way, as where an argument
-        # is not there yet or the dtype is wrong, says nothing for or against an idea.
-        explained = [i for i in failed if match[i] and j in cases[i].mistaken]
-        telling = [i for i in failed if i in explained or _is_mistaken(answers[i], cases[i])]
-        if 3 * len(explained) < len(telling) or all(match[i] < 2 for i in explained):
-            continue
-        rank = (sum(m > 0 for m in match), sum(match))
-        if rank > best_rank:
-            best, best_rank, best_match = [entry], rank, match
-        elif rank == best_rank:
-            best.append(entry)
-    if not best:
+    mistakes = _mistakes(step, cases, answers, failed)
+    if not mistakes:
         first = results[failed[0]]
-        return None, f"In the case '{first.name}': {first.message}."
+        return (), f"In the case '{first.name}': {first.message}."
     lines = []
-    if not all(best_match):
-        lines.append("In some cases, though not in all, this is what happens.")
-    if len(best) > 1:
-        lines.append(f"One of these {len(best)} it is; from outside they look the same.")
-    for entry in best:
-        where = "" if entry.step == step else f"In the step {entry.step}: "
-        lines += [
-            f"{where}{entry.sentence}",
-            f"Read on in {entry.chapter}, '{entry.section}'. "
-            f"The mistake is invisible {entry.hides}.",
-        ]
-    unlike = [results[i] for i in failed if not best_match[i]]
+    if len(mistakes) > 1:
+        count = _NUMBER_WORDS.get(len(mistakes), str(len(mistakes)))
+        lines.append(f"{count} things are wrong or missing, each in cases of its own:")
+    for alike in mistakes:
+        if len(alike) > 1:
+            lines.append(f"One of these {len(alike)} it is; from outside they look the same.")
+        for entry in (likeness.entry for likeness in alike):
+            where = "" if entry.step == step else f"In the step {entry.step}: "
+            hides = "" if entry.formal else f" The mistake is invisible {entry.hides}."
+            lines += [f"{where}{entry.sentence}", f"Read on in {entry.where}.{hides}"]
+    explained = frozenset().union(*(alike[0].explained for alike in mistakes))
+    unlike = [results[i] for i in failed if i not in explained]
     if unlike:
-        lines.append(f"Besides, in the case '{unlike[0].name}': {unlike[0].message}.")
-    return best[0] if len(best) == 1 else None, "\n".join(lines)
+        lines += [
+            f"This explains {len(explained)} of {len(failed)} wrong cases.",
+            f"Besides, in the case '{unlike[0].name}': {unlike[0].message}.",
+        ]
+    return tuple(alike[0].entry.name for alike in mistakes if len(alike) == 1), "\n".join(lines)

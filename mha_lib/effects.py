@@ -456,13 +456,12 @@ def _row(entry):
     shown = effect(entry)
     loud = next((e for e in _all_effects(entry, 1) if e.loud), shown)
     told = sorted({loud.situation: loud, shown.situation: shown}.items(), key=_order_in(entry))
-    chapter = int(entry.chapter.split("/")[-1].split("_")[0])
     return {
         "name": entry.name,
         "sentence": entry.sentence,
         "effect": "; ".join(f"{situation}: {found}" for situation, found in told),
         "hides": _hidden(entry),
-        "read": f"chapter {chapter}, {entry.section.replace('$', '')}",
+        "read": entry.where,
     }
 
 

@@ -73,7 +73,8 @@ def test_points_add_up_and_the_text_says_the_same(source, release):
     points, minutes = ([int(number) for number in column] for column in zip(*table, strict=True))
     assert points == list(POINTS.values())
     assert (sum(points), sum(minutes)) == (24, 90)
-    assert "about 90 minutes and gives up to 24 points" in said(source)
+    told = "about 90 minutes, without installation and reading, and gives up to 24 points"
+    assert told in said(source)
 
 
 def test_the_cells_that_students_fill_in_are_the_only_ones_they_may_change(release):
@@ -103,6 +104,36 @@ def test_a_test_cell_imports_what_it_uses_and_ends_in_the_points(source, name):
     assert (begin, end) == ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
     assert hidden == f"{visible[:-1]}, seed={seed_of(source)})"
     assert lines[7:] == ["display(result)", f"{POINTS[name]} * result.score"]
+
+
+def may_fail(cell):
+    return "raises-exception" in cell.metadata.get("tags", [])
+
+
+def test_the_cells_to_play_with_and_no_others_may_fail(source, release):
+    """Jupyter stops at an error, unless the cell has this tag."""
+    for notebook in (source, release):
+        for cell in notebook.cells:
+            about = assignment.grading(cell)
+            plays = cell.cell_type == "code" and about.get("grade_id") in (
+                None, "masks_demonstration",
+            )  # fmt: skip
+            assert may_fail(cell) == plays, cell.source
+            assert set(cell.metadata.get("tags", [])) <= notebooks.TAGS
+        assert sum(map(may_fail, notebook.cells)) == 8
+
+
+def test_the_shapes_of_the_layer_are_given_one_by_one(source):
+    text = next(cell.source for cell in source.cells if cell.id == "multi_head_attention")
+    for shape in ("w_q: (d, h * d_k)", "w_k: (d_context, h * d_k)", "w_v: (d_context, h * d_v)"):
+        assert shape in text
+
+
+def test_what_no_chapter_explains_is_explained(source):
+    part = next(cell.source for cell in source.cells if cell.source.startswith("## 6."))
+    assert "`n_past` is the number of" in part
+    for path in notebooks.PATHS:  # or this could point there instead
+        assert "n_past" not in said(read(path))
 
 
 def seed_of(source):
@@ -245,6 +276,19 @@ def test_the_blank_earns_nothing(release, tmp_path):
         outputs = assignment.graded(notebook)[name].outputs
         assert outputs[0].data["application/vnd.mha-lib.check+json"]["verdict"] == "blank"
         assert outputs[1].data["text/plain"] == "0.0"
+
+
+def test_all_cells_of_the_blank_run_as_under_run_all(release, tmp_path):
+    """Where an untagged cell fails, Jupyter runs none of those below it."""
+    notebook = assignment.run(copy.deepcopy(release), tmp_path, allow_errors=False)
+    assert marks(notebook) == dict.fromkeys(POINTS, 0)
+    failed = [
+        cell
+        for cell in notebook.cells
+        if any(output.output_type == "error" for output in cell.get("outputs", []))
+    ]
+    assert failed
+    assert all(map(may_fail, failed))
 
 
 def test_functions_that_are_not_there_earn_nothing(source, tmp_path):

@@ -237,14 +237,14 @@ def test_a_row_tells_where_it_is_loud_and_what_is_left_where_it_is_not():
     assert told.startswith("unequal sizes: fails with an error; all sizes equal: 0.")
     assert rows["heads averaged"]["effect"] == "three heads: shape (5, 7) instead of (5, 21)"
     assert rows["heads averaged"]["hides"] == "error 0 with one head"
-    assert rows["heads averaged"]["read"] == "chapter 2, Step 4: concatenate"
-    assert rows["W_O forgotten"]["read"] == "chapter 2, What W_O adds"
+    assert rows["heads averaged"]["read"] == "chapter 2, 'Step 4: concatenate'"
+    assert rows["W_O forgotten"]["read"] == "chapter 2, 'What W_O adds'"
     assert rows["one map counted for all heads"] == {
         "name": "one map counted for all heads",
         "sentence": BY_NAME["one map counted for all heads"].sentence,
         "effect": "three heads: 0.67",
         "hides": "error 0 with one head",
-        "read": "chapter 3, What grows with h",
+        "read": "chapter 3, 'What grows with h'",
     }
     shift = rows["softmax without subtracting the largest score"]
     assert shift["hides"] == "only rounding with scores of ordinary size"

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mha_lib.checks import right_function
+from mha_lib.effects import draw
 from mha_lib.misconceptions import CATALOGUE, built_with
 
 BOOK = Path(__file__).parents[1]
@@ -67,6 +69,36 @@ def test_an_entry_speaks_to_the_student_in_one_sentence(entry):
     assert ". " not in entry.sentence
     assert entry.section in headings(entry.chapter)
     assert not entry.hides.endswith(".")
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=name_of)
+def test_an_entry_says_where_to_read_on_as_a_reader_would(entry):
+    first_lines = json.loads((BOOK / entry.chapter).read_text("utf-8"))["cells"][0]["source"]
+    title = first_lines[0].strip("# \n")
+    page, section = re.fullmatch(r"(.*), '(.*)'", entry.where).groups()
+    if page != title:
+        assert page == f"chapter {int(Path(entry.chapter).name[:2])}"
+    assert section in [heading.replace("$", "") for heading in headings(entry.chapter)]
+
+
+def test_the_pages_of_mistakes_are_called_by_their_title():
+    names = {entry.name: entry.where for entry in CATALOGUE}
+    assert names["mask polarity flipped"] == "Watch out for, 'Mistakes with masks'"
+    assert names["W_O forgotten"] == "chapter 2, 'What W_O adds'"
+
+
+def test_a_condition_that_hides_for_forms_sake_says_only():
+    for entry in CATALOGUE:
+        assert entry.formal == entry.hides.startswith("only "), entry.name
+
+
+def test_what_an_entry_covers_is_a_part_that_gives_the_same():
+    covering = [entry for entry in CATALOGUE if entry.covers]
+    assert [entry.name for entry in covering] == ["mask not handed on"]
+    (part,) = (entry for entry in CATALOGUE if entry.name == covering[0].covers)
+    args, kwargs = draw(covering[0].step, "a mask", 0)
+    built = built_with(part, covering[0].step)
+    assert_array_equal(built(*args, **kwargs), covering[0].function(*args, **kwargs))
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=name_of)
