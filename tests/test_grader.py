@@ -343,7 +343,7 @@ def test_marks_that_a_person_gives_are_taken_up(batch):
     row = table(batch.out)["good"]
     assert (row["total"], row["specialisation"], row["to_be_marked"]) == ("23", "3", "")
     page = (batch.out / "feedback" / "good.html").read_text("utf-8")
-    assert "23 of 24 points" in page
+    assert '>23</td><td class="number">24</td>' in page
     assert "A &lt;good&gt; start" in page
 
 
