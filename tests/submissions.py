@@ -28,7 +28,7 @@ CODE = {
     "10 GB": ("softmax", "{solution}\n\nlarge = np.ones(1_250_000_000)"),
     "50 processes": (
         "softmax",
-        "import subprocess, sys, time\n\n"
+        "{solution}\n\nimport subprocess, sys, time\n\n"
         "sleep = [sys.executable, '-c', 'import time; time.sleep(300) # {token}']\n"
         "for i in range(50):\n"
         "    subprocess.Popen(sleep, start_new_session=i % 2 == 1)\ntime.sleep(30)",
@@ -77,7 +77,28 @@ CODE = {
         "{solution}\n\nfor i in range(20000):\n    print('x' * 80)\nprint('\\udc80')\n"
         "import os\nos.write(1, b'\\xff\\xfe')",
     ),
-    "warns": ("softmax", "import sys\n\n{solution}\n\nprint('careful', file=sys.stderr)"),
+    "replaces display": (
+        "softmax",
+        "import IPython.display\n"
+        "def display(result):\n    object.__setattr__(result, 'score', 1.0)\n"
+        "IPython.display.display = display\n"
+        "def softmax(z):\n    return z",
+    ),
+    "switches the guard off": (
+        "softmax",
+        "import mha_lib.checks as c\n"
+        "for callbacks in get_ipython().events.callbacks.values():\n    callbacks.clear()\n"
+        "c.check_softmax = lambda *a, **k: type('R', (), {'score': 1.0})()\n"
+        "def softmax(z):\n    return z",
+    ),
+    "warns": (
+        "softmax",
+        "{solution}\n\nimport sys\nfrom mha_lib.checks import check_softmax\n\n"
+        "quiet = softmax\ncheck_softmax(quiet, seed=3)\n\n"
+        "def softmax(z):\n    print('careful', file=sys.stderr)\n    return quiet(z)",
+    ),
+    "installs": ("softmax", "%pip install something\nif True:\n    !pip list\n\n{solution}"),
+    "slow": ("softmax", "{solution}\n\nimport time\ntime.sleep(4)"),
 }
 # What is no notebook of this assignment.
 BYTES = {

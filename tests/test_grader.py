@@ -41,7 +41,7 @@ LOST = {  # what each kind of submission earns for its softmax, where that is le
     "loop that cannot be interrupted", "sys.exit", "os._exit", "50 processes",
     "endless recursion", "patches the checks", "patches the checks while they run",
     "shows points of its own", "shows no points", "rewrites the tests", "the library's function",
-    "function and test deleted", "test edited",
+    "function and test deleted", "test edited", "replaces display", "switches the guard off",
 }  # fmt: skip
 TOKEN = f"token-{os.getpid()}"
 
@@ -148,7 +148,9 @@ def points(batch, student):
 # --- what each submission gets ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["good", *submissions.CODE])
+@pytest.mark.parametrize(
+    "kind", ["good", *(kind for kind in submissions.CODE if kind != "switches the guard off")]
+)
 def test_a_mistake_in_one_part_costs_that_part(batch, kind):
     student = safe(kind)
     part = submissions.CODE.get(kind, (None,))[0]
@@ -160,6 +162,10 @@ def test_a_mistake_in_one_part_costs_that_part(batch, kind):
             assert 0 <= got[name] < most
         else:
             assert got[name] == most, name
+
+
+def test_nothing_is_earned_once_the_guard_is_off(batch):
+    assert points(batch, "switches_the_guard_off") == dict.fromkeys(FULL, 0)
 
 
 def test_a_blank_earns_nothing(batch):
@@ -200,6 +206,7 @@ def test_what_can_be_put_right_costs_nothing(batch, kind):
         ("function and test deleted", "the cell softmax was missing; it was put back"),
         ("test edited", "the cell test_softmax was changed; it was put back"),
         ("solution cell twice", "the cell softmax is there 2 times"),
+        ("installs", "a line that installs packages was left out"),
     ],
 )
 def test_what_was_put_right_is_said(batch, kind, remark):
@@ -219,6 +226,8 @@ def test_deleting_or_editing_a_test_gains_nothing(batch, kind):
         ("shows points of its own", "more than one result"),
         ("shows no points", "the shell"),
         ("rewrites the tests", "the shell"),
+        ("replaces display", "IPython.display.display"),
+        ("switches the guard off", "the guard did not report"),
         ("the library's function", "softmax of mha_lib"),
     ],
 )
@@ -228,7 +237,7 @@ def test_what_a_person_should_see_is_flagged(batch, kind, flag):
 
 
 def test_nobody_honest_is_flagged(batch):
-    honest = {"good", "blank", "warns", "10_GB", *WRONG}
+    honest = {"good", "blank", "warns", "installs", "slow", "10_GB", *WRONG}
     assert not any(batch.rows[student]["look_at"] for student in honest)
 
 
@@ -291,6 +300,11 @@ def test_nothing_is_written_outside_the_folder(batch):
     ]
     assert len(errors) == 1
     assert "to its own folder only" in errors[0]
+
+
+def test_too_much_memory_is_an_error_in_its_cell(batch):
+    file = next((batch.out / "course" / "autograded" / "10_GB").rglob("*.ipynb"))
+    assert "Unable to allocate" in file.read_text("utf-8")
 
 
 def test_output_is_kept_within_bounds(batch):
@@ -367,7 +381,7 @@ def test_the_class_report_counts_students_not_checks(batch):
 
 def test_the_class_report_lists_every_student(batch):
     page = (batch.out / "report.html").read_text("utf-8")
-    for student, row in batch.rows.items():
+    for student, row in table(batch.out).items():
         link = f'<a href="feedback/{student}.html">{student}</a></th>'
         total = row["total"] or "-"
         assert f'{link}\n<td class="number">{total}</td>' in page
@@ -390,12 +404,12 @@ def test_hidden_tests_do_not_reach_the_students(batch):
 # --- names, archives, mistakes in the call ----------------------------------------------------
 
 
-def collected(tmp_path, folder):
+def collected(tmp_path, folder, known=None):
     from assignments.grader.collect import collect
 
     unpacked = tmp_path / "unpacked"
-    unpacked.mkdir()
-    return collect(folder, unpacked)
+    unpacked.mkdir(exist_ok=True)
+    return collect(folder, unpacked, known)
 
 
 def test_any_file_naming(tmp_path):
@@ -417,7 +431,7 @@ def test_any_file_naming(tmp_path):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    found = {one.source: one.student for one in collected(tmp_path, folder)}
+    found = {one.source: one.student for one in collected(tmp_path, folder)[0]}
     assert len(found) == len(set(found.values())) == 8
     assert found["week 3/Zoë Ångström_17_file/notebook.ipynb"] == "Zoe_Angstrom_17_file"
     assert found["week 3/two/a.ipynb"] == "two_a"
@@ -435,7 +449,7 @@ def test_archives_in_archives(tmp_path):
         archive.writestr("../../escaped.ipynb", "escaped")
         archive.writestr("bob/work.ipynb", "bob")
         archive.writestr("broken.zip", "no archive")
-    found = collected(tmp_path, outer)
+    found, _ = collected(tmp_path, outer)
     texts = {one.student: one.path.read_text() for one in found if one.path}
     assert sorted(texts.values()) == ["bob", "escaped", "inner"]
     assert texts["bob"] == "bob"
@@ -444,13 +458,65 @@ def test_archives_in_archives(tmp_path):
     assert ["cannot be opened" in one.problem for one in found if not one.path] == [True]
 
 
-def test_a_folder_without_a_notebook_is_reported(tmp_path):
-    (tmp_path / "in" / "eve").mkdir(parents=True)
-    (tmp_path / "in" / "eve" / "essay.pdf").write_text("")
-    (tmp_path / "in" / "ann.ipynb").write_text("")
-    found = collected(tmp_path, tmp_path / "in")
-    assert [(one.student, bool(one.path)) for one in found] == [("ann", True), ("eve", False)]
-    assert "no notebook" in found[1].problem
+def test_whoever_has_no_notebook_is_reported(tmp_path):
+    folder = tmp_path / "in"
+    for name in ("eve/essay.pdf", "ann/x.ipynb", "ann/data/x.csv", "names.csv", "week/fay/y.pdf"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    (folder / "bob").mkdir()
+    (folder / "dan.ipynb").symlink_to(folder / "gone.ipynb")
+    for name, inside in (("carl.zip", "carl.py"), ("all.zip", "gus/z.pdf"), ("none.zip", "")):
+        with zipfile.ZipFile(folder / name, "w") as archive:
+            if inside:
+                archive.writestr(inside, "")
+    found, left_aside = collected(tmp_path, folder)
+    problems = {one.source: one.problem for one in found}
+    assert problems.pop("ann/x.ipynb") == ""
+    assert "cannot be read" in problems.pop("dan.ipynb")
+    assert set(problems) == {"eve/", "bob/", "week/", "carl.zip/", "all.zip/", "none.zip/"}
+    assert set(problems.values()) == {"there is no notebook in it"}
+    assert left_aside == ["names.csv"]
+
+
+def test_a_name_once_given_stays(tmp_path):
+    folder = tmp_path / "in"
+    (folder / "week").mkdir(parents=True)
+    (folder / "week" / "ann.ipynb").write_text("")
+    known = {one.source: one.student for one in collected(tmp_path, folder)[0]}
+    (folder / "Ann.ipynb").write_text("")
+    later = {one.source: one.student for one in collected(tmp_path, folder, known)[0]}
+    assert later["week/ann.ipynb"] == known["week/ann.ipynb"] == "week"
+    assert later["Ann.ipynb"] == "Ann"
+    (folder / "week" / "ann.ipynb").rename(folder / "week" / "bob.ipynb")
+    assert collected(tmp_path, folder, later)[0][1].student == "week"  # free again
+
+
+def test_a_folder_and_an_archive_of_one_name(tmp_path):
+    folder = tmp_path / "in"
+    (folder / "ann").mkdir(parents=True)
+    (folder / "ann" / "x.ipynb").write_text("")
+    with zipfile.ZipFile(folder / "ann.zip", "w") as archive:
+        archive.writestr("x.ipynb", "")
+    students = [one.student for one in collected(tmp_path, folder)[0]]
+    assert len(set(students)) == 2
+
+
+def test_a_damaged_archive_and_odd_names_do_not_stop_the_others(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "bad.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.ipynb", "a" * 10_000)
+    data = bytearray((folder / "bad.zip").read_bytes())
+    data[45:50] = b"\xff" * 5  # inside the compressed text
+    (folder / "bad.zip").write_bytes(data)
+    (folder / "good.ipynb").write_text("")
+    if sys.platform == "linux":
+        (folder / os.fsdecode(b"ren\xe9.ipynb")).write_text("")
+    found, _ = collected(tmp_path, folder)
+    assert any(one.student == "good" and one.path for one in found)
+    assert [one.source for one in found if "cannot be opened" in one.problem] == ["bad.zip/"]
+    for one in found:
+        one.source.encode("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -484,13 +550,51 @@ def test_a_limit_of_nothing_is_refused(option, capsys):
     assert f"{option} must be above 0" in capsys.readouterr().err
 
 
-def test_a_damaged_grader_stops(tmp_path, monkeypatch):
+def test_a_damaged_grader_stops_until_it_is_whole_again(tmp_path, monkeypatch):
     from assignments.grader import __main__ as grader
     from assignments.grader.execute import Limits
 
-    nbformat.write(submissions.submission(), tmp_path / "ann.ipynb")
-    changing = iter(["before", "after"])
-    monkeypatch.setattr(grader, "_tools_print", lambda: next(changing))
+    call = tmp_path / "ann.ipynb", tmp_path / "out", 1, Limits()
+    nbformat.write(submissions.submission(), call[0])
+    prints = iter(["whole", "damaged", "damaged"])
+    monkeypatch.setattr(grader, "_tools_print", lambda: next(prints))
     with pytest.raises(grader.GraderDamagedError, match="while ann ran"):
-        grader.grade(tmp_path / "ann.ipynb", tmp_path / "out", 1, Limits())
+        grader.grade(*call)
     assert not list((tmp_path / "out" / "results").glob("*.json"))
+    monkeypatch.setattr(grader, "_tools_print", lambda: "damaged")
+    with pytest.raises(grader.GraderDamagedError, match="earlier submission"):
+        grader.grade(*call)
+    monkeypatch.setattr(grader, "_tools_print", lambda: "whole")
+    assert grader.grade(*call) == 0
+
+
+def test_ending_the_process_that_runs_it_earns_nothing_and_passes(tmp_path):
+    code = "import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)"
+    nbformat.write(submissions.submission(softmax=code), tmp_path / "ann.ipynb")
+    status, said, _ = run(tmp_path / "ann.ipynb", tmp_path / "out")
+    assert status == 1
+    assert "ended with code -9" in said
+    nbformat.write(submissions.submission(), tmp_path / "ann.ipynb")
+    assert run(tmp_path / "ann.ipynb", tmp_path / "out")[0] == 0
+
+
+def test_another_assignment_needs_another_folder(tmp_path):
+    from assignments.grader.course import Course
+
+    source = tmp_path / "assignments" / "source" / assignment.NAME
+    source.parent.mkdir(parents=True)
+    source.write_bytes(assignment.SOURCE.read_bytes())
+    (tmp_path / "assignments" / "nbgrader_config.py").write_bytes(
+        (assignment.COURSE / "nbgrader_config.py").read_bytes()
+    )
+    Course(tmp_path / "course", tmp_path / "assignments")
+    source.write_bytes(assignment.SOURCE.read_bytes().replace(b"4391", b"4392"))
+    with pytest.raises(ValueError, match="choose another OUT"):
+        Course(tmp_path / "course", tmp_path / "assignments")
+    assert Course(tmp_path / "other", tmp_path / "assignments").seeds == [4392]
+
+
+def test_marks_that_are_open_do_not_count():
+    from assignments.grader.report import _total
+
+    assert _total({"a": (2, 2, False), "b": (3, 4, True), "c": (5, 4, False)}) == 6

@@ -5,10 +5,12 @@ import hashlib
 import json
 import multiprocessing
 import os
+import secrets
+import signal
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -30,10 +32,11 @@ class GraderDamagedError(Exception):
 def main(arguments=None):
     """Grade what the command line names; return the exit code."""
     options = _options(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up after that as well
     try:
         with _alone(options.out, options.submissions):
             return grade(options.submissions, options.out, options.jobs, options.limits)
-    except (FileNotFoundError, ValueError, GraderDamagedError) as error:
+    except (OSError, ValueError, GraderDamagedError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -63,23 +66,26 @@ def grade(submissions, out, jobs, limits):
     Raises
     ------
     GraderDamagedError
-        A submission changed the files of the grader or of `mha_lib`.
+        A submission changed the files of the grader or of `mha_lib`, in this run or before.
     """
     results = out / "results"
     results.mkdir(parents=True, exist_ok=True)
+    tools = _tools_print()
+    _refuse_if_damaged(out, tools)
     with tempfile.TemporaryDirectory(prefix="collected-") as unpacked:
-        found = collect.collect(submissions, Path(unpacked))
+        names = _read(out / "students.json") or {}
+        found, left_aside = collect.collect(submissions, Path(unpacked), names)
         if not found:
             raise FileNotFoundError(f"there is no notebook in {submissions}")
+        _write(out / "students.json", names | {one.source: one.student for one in found})
         book = course.Course(out / "course", ASSIGNMENTS)
-        tools = _tools_print()
         release = f"{tools} {book.source.read_bytes().hex()} {asdict(limits)}"
         done, waiting = {}, []
         for submission in found:
             data = b"" if submission.path is None else submission.path.read_bytes()
             mark = hashlib.sha256(release.encode() + submission.problem.encode() + data).hexdigest()
             earlier = _read(results / f"{submission.student}.json")
-            if earlier is not None and earlier["mark"] == mark:
+            if _is_done(earlier, mark, book, submission.student):
                 done[submission.student] = earlier
             else:
                 waiting.append((submission, data, mark))
@@ -87,11 +93,8 @@ def grade(submissions, out, jobs, limits):
         with tqdm(total=len(found), initial=n_before, unit="notebook", desc="grading") as bar:
             for result in _run_all(waiting, book, jobs, limits):
                 if _tools_print() != tools:
-                    raise GraderDamagedError(
-                        f"the files of the grader or of mha_lib changed while {result['student']} "
-                        "ran, or another submission beside it: restore them, look into that "
-                        "submission, and grade in a container"
-                    )
+                    _write(out / "damaged.json", tools)
+                    _refuse_if_damaged(out, _tools_print(), result["student"])
                 _write(results / f"{result['student']}.json", result)
                 done[result["student"]] = result
                 bar.update()
@@ -99,8 +102,30 @@ def grade(submissions, out, jobs, limits):
     graded = [result["student"] for result in ordered if not result["problem"]]
     marks, comments = book.marks(graded)
     report.write(out, book, ordered, marks, comments)
-    print(report.summary(out, ordered, marks, n_before))
+    print(report.summary(out, ordered, marks, n_before, left_aside))
     return 0 if len(graded) == len(ordered) else 1
+
+
+def _refuse_if_damaged(out, tools, student="an earlier submission"):
+    """Raise if the grader's code is not what it was when it was last known to be whole."""
+    whole = _read(out / "damaged.json")
+    if whole is None:
+        return
+    if tools == whole:
+        (out / "damaged.json").unlink()
+        return
+    raise GraderDamagedError(
+        f"the files of the grader or of mha_lib changed while {student} ran, or another submission "
+        "beside it: restore them (git status shows which), look into that submission, and grade "
+        "in a container"
+    )
+
+
+def _is_done(earlier, mark, book, student):
+    """Return whether a result of an earlier run still holds."""
+    if earlier is None or earlier["mark"] != mark:
+        return False
+    return not earlier["may_pass"] if earlier["problem"] else book.has(student)
 
 
 def _run_all(waiting, book, jobs, limits):
@@ -120,6 +145,7 @@ def _run_all(waiting, book, jobs, limits):
                     "source": submission.source,
                     "mark": mark,
                     "problem": submission.problem,
+                    "may_pass": False,  # whether the problem may be gone next time
                     "remarks": [],
                     "checks": {},
                     "troubles": {},
@@ -146,6 +172,7 @@ def _run_all(waiting, book, jobs, limits):
     finally:
         for run in running.values():
             run.end()
+            run.clean()
 
 
 class _Run:
@@ -153,14 +180,16 @@ class _Run:
 
     def __init__(self, context, notebook, seeds, limits, result, data):
         self.result, self.data, self.limits = result, data, limits
-        self.folder = tempfile.TemporaryDirectory(prefix="submission-")
+        # Two folders: the student's code knows only the second.
+        self.folder = tempfile.TemporaryDirectory(prefix="submission-", ignore_cleanup_errors=True)
+        self.scratch = tempfile.TemporaryDirectory(prefix="scratch-", ignore_cleanup_errors=True)
         self.target = Path(self.folder.name) / "executed.ipynb"
         source = Path(self.folder.name) / "prepared.ipynb"
         source.write_text(json.dumps(notebook), encoding="utf-8")
-        self.token = f"{os.getpid()}-{self.folder.name}"
+        self.mark, self.nonce = secrets.token_hex(), secrets.token_hex()
+        places = (str(source), str(self.target), self.scratch.name)
         self.process = context.Process(
-            target=execute.run_notebook,
-            args=(str(source), str(self.target), seeds, limits, self.token),
+            target=execute.run_notebook, args=(*places, seeds, limits, self.mark, self.nonce)
         )
         self.began = time.monotonic()
         self.process.start()
@@ -175,34 +204,41 @@ class _Run:
         self.end()
         result = self.result
         result["seconds"] = round(time.monotonic() - self.began, 2)
-        try:
-            notebook = course.read_executed(self.target)
-        except (OSError, ValueError):
+        if late or self.process.exitcode:
             reason = Path(f"{self.target}.error")
+            result["may_pass"] = True
             result["problem"] = (
                 f"it did not end within {self.limits.seconds + PATIENCE:g} seconds"
                 if late
-                else f"the process that ran it ended (code {self.process.exitcode})"
+                else f"the process that ran it ended with code {self.process.exitcode}"
                 f"{': ' + reason.read_text() if reason.exists() else ''}"
             )
         else:
             try:
+                notebook = course.read_executed(self.target)
                 result["checks"], result["troubles"], result["flags"] = book.save(
-                    notebook, self.data, result["student"]
+                    notebook, self.data, result["student"], self.nonce
                 )
             except Exception as error:  # as above
+                result["may_pass"] = True
                 result["problem"] = f"its marks cannot be read: {_first_line(error)}"
-        self.folder.cleanup()
+        self.clean()
         return result
 
     def end(self):
         """End every process that belongs to it."""
         if self.process.is_alive():
-            for child in psutil.Process(self.process.pid).children(recursive=True):
-                child.kill()
+            with suppress(psutil.Error):  # one that ends by itself at this moment
+                for child in psutil.Process(self.process.pid).children(recursive=True):
+                    child.kill()
             self.process.kill()
         self.process.join()
-        execute.end_processes(self.token)
+        execute.end_processes(self.mark)
+
+    def clean(self):
+        """Remove its folders."""
+        self.folder.cleanup()
+        self.scratch.cleanup()
 
 
 def _first_line(error):

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 LARGEST_FILE = 100_000_000  # bytes
 MOST_UNPACKED = 4_000_000_000  # bytes, over all archives
-IGNORED_FOLDERS = {"__MACOSX", ".ipynb_checkpoints"}
+IGNORED_FOLDERS = {"__MACOSX", ".ipynb_checkpoints", "__pycache__"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Submission:
     problem: str = ""
 
 
-def collect(submissions, unpacked):
+def collect(submissions, unpacked, known=None):
     """Find all notebooks in a folder or an archive.
 
     A folder of its own for each student gives the student its name.  Otherwise the file does.
@@ -47,11 +47,15 @@ def collect(submissions, unpacked):
         too.  Nothing in it is changed.
     unpacked : pathlib.Path
         An empty folder for what archives hold.
+    known : dict, optional
+        The student's name for each source of an earlier run; a name once given stays.
 
     Returns
     -------
     found : list of Submission
-        In the order of their names.
+        In the order of their sources.
+    left_aside : list of str
+        Files beside the submissions that are no notebooks.
 
     Raises
     ------
@@ -65,99 +69,133 @@ def collect(submissions, unpacked):
             f"there is no {submissions}: pass the folder or the zip with the notebooks"
         )
     if submissions.is_dir():
-        entries = _in_folder(submissions, unpacked)
+        files = _in_folder(submissions, unpacked)
     elif submissions.suffix.lower() == ".ipynb":
-        entries = [(submissions.name, submissions, "")]
+        files = [_File(submissions.name, submissions)]
     elif zipfile.is_zipfile(submissions):
-        entries = _in_archive(submissions, "", unpacked, [0])
+        files = _in_archive(submissions, "", unpacked, [0])
     else:
         raise ValueError(
             f"{submissions} is neither a folder, a zip nor a notebook: pass one of these"
         )
-    return _named(entries)
+    notebooks = [file for file in files if file.path or file.problem]
+    others = [PurePosixPath(file.label) for file in files if not file.path and not file.problem]
+    missing, left_aside = _without_notebook(notebooks, others)
+    return _named(notebooks + missing, known or {}), left_aside
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file in the folder or in an archive; no notebook if it has neither path nor problem."""
+
+    label: str
+    path: Path | None = None
+    problem: str = ""
 
 
 def _in_folder(folder, unpacked):
-    """Return (relative name, path, problem) of all notebooks below a folder."""
-    entries, total = [], [0]
+    """Return all files below a folder, those in archives too."""
+    files, total = [], [0]
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
-        if IGNORED_FOLDERS.intersection(relative.parts) or path.name.startswith("."):
+        if _is_ignored(relative.parts):
             continue
-        name, suffix = relative.as_posix(), path.suffix.lower()
-        if suffix == ".ipynb" and path.is_file():
-            entries.append((name, path, _too_large(path)))
-        elif suffix == ".zip" and path.is_file():
-            entries += _in_archive(path, name, unpacked, total)
-    return entries + _folders_without(folder, entries)
+        label, suffix = _printable(relative.as_posix()), path.suffix.lower()
+        if path.is_dir():
+            if not any(path.iterdir()):
+                files.append(_File(f"{label}/(empty)"))
+        elif suffix == ".ipynb":
+            files.append(_notebook(label, path))
+        elif suffix == ".zip":
+            files += _in_archive(path, label, unpacked, total)
+        else:
+            files.append(_File(label))
+    return files
 
 
-def _too_large(path):
-    size = path.stat().st_size
-    if size <= LARGEST_FILE:
-        return ""
-    return f"the file has {size / 1e6:.0f} MB, more than {LARGEST_FILE / 1e6:.0f}"
-
-
-def _folders_without(folder, entries):
-    """Return an entry for each folder of a student in which there is no notebook."""
-    filled = {PurePosixPath(name).parts[0] for name, _, _ in entries}
-    empty = [
-        path.name
-        for path in sorted(folder.iterdir())
-        if path.is_dir()
-        and path.name not in filled | IGNORED_FOLDERS
-        and not path.name.startswith(".")
-    ]
-    return [(f"{name}/", None, "there is no notebook in this folder") for name in empty]
+def _notebook(label, path):
+    try:
+        size = path.stat().st_size
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        return _File(label, None, f"the file cannot be read: {error.strerror}")
+    if size > LARGEST_FILE:
+        too_large = f"the file has {size / 1e6:.0f} MB, more than {LARGEST_FILE / 1e6:.0f}"
+        return _File(label, None, too_large)
+    return _File(label, path)
 
 
 def _in_archive(archive, name, unpacked, total):
-    """Unpack the notebooks of an archive, and of archives in it, and return their entries."""
-    entries = []
+    """Unpack the notebooks of an archive, and of archives in it, and return all its files."""
+    files = []
     prefix = f"{name}/" if name else ""
     try:
         with zipfile.ZipFile(archive) as opened:
             for info in opened.infolist():
                 inside = PurePosixPath(info.filename.replace("\\", "/"))
-                suffix = inside.suffix.lower()
-                if (
-                    info.is_dir()
-                    or suffix not in {".ipynb", ".zip"}
-                    or IGNORED_FOLDERS.intersection(inside.parts)
-                    or inside.name.startswith(".")
-                ):
+                if info.is_dir() or _is_ignored(inside.parts):
                     continue
-                label = f"{prefix}{inside}"
+                label = _printable(f"{prefix}{inside}")
+                if any(file.label == label for file in files):
+                    label = f"{label} ({len(files)})"
+                if inside.suffix.lower() not in {".ipynb", ".zip"}:
+                    files.append(_File(label))
+                    continue
                 total[0] += info.file_size
                 if info.file_size > LARGEST_FILE or total[0] > MOST_UNPACKED:
-                    entries.append((label, None, "too large to unpack"))
+                    files.append(_File(label, None, "too large to unpack"))
                     continue
                 # The name inside the archive is not trusted: ours has no folders.
-                target = unpacked / f"{hashlib.sha256(label.encode()).hexdigest()}{suffix}"
+                target = unpacked / f"{_digest(label)}-{len(files)}{inside.suffix.lower()}"
                 target.write_bytes(opened.read(info))
-                if suffix == ".zip":
-                    entries += _in_archive(target, label, unpacked, total)
+                if inside.suffix.lower() == ".zip":
+                    files += _in_archive(target, label, unpacked, total)
                 else:
-                    entries.append((label, target, ""))
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
-        # RuntimeError: the archive has a password.
-        entries.append((prefix or archive.name, None, f"the archive cannot be opened: {error}"))
-    return entries
+                    files.append(_File(label, target))
+    except Exception as error:  # whatever is wrong with one archive, the batch goes on
+        reason = f"the archive cannot be opened: {type(error).__name__}: {error}"
+        files.append(_File(prefix or archive.name, None, _printable(reason)))
+    return files or [_File(f"{prefix}(empty)")]
 
 
-def _named(entries):
-    """Give each entry a student's name that is short, safe as a file name and not taken."""
-    entries = sorted(entries, key=lambda entry: entry[0])
-    paths = [PurePosixPath(re.sub(r"\.zip(?=/)", "", name, flags=re.I)) for name, _, _ in entries]
+def _is_ignored(parts):
+    hidden = any(part.startswith(".") and part != ".." for part in parts)
+    return hidden or bool(IGNORED_FOLDERS.intersection(parts))
+
+
+def _without_notebook(notebooks, others):
+    """Return an entry for each folder or archive without a notebook, and the loose files."""
+    homes = {PurePosixPath(notebook.label).parent for notebook in notebooks}
+    filled = {folder for home in homes for folder in (home, *home.parents)}
+    root = PurePosixPath(".")
+    missing, loose = set(), []
+    for other in others:
+        folders = [folder for folder in other.parents if folder != root]  # the nearest first
+        if not folders:
+            loose.append(str(other))
+        elif not homes.intersection(folders) and folders[0] not in filled:
+            missing.add(next(f for f in reversed(folders) if f not in filled))
+    text = "there is no notebook in it"
+    return [_File(f"{folder}/", None, text) for folder in sorted(missing)], loose
+
+
+def _named(files, known):
+    """Give each file a student's name that is short, safe as a file name and not taken."""
+    files = sorted(files, key=lambda file: file.label)
+    paths = [PurePosixPath(re.sub(r"\.zip(?=/)", "", file.label, flags=re.I)) for file in files]
     # What all have in common, such as the name of the course, tells nobody apart.
     common = 0
     if len(paths) > 1:
-        while len({path.parts[: common + 1] for path in paths}) == 1:
+        shortest = min(len(path.parts) for path in paths)
+        while common < shortest - 1 and len({path.parts[: common + 1] for path in paths}) == 1:
             common += 1
     in_folder = Counter(path.parent for path in paths)
-    found, taken = [], set()
-    for path, (name, file, problem) in zip(paths, entries, strict=True):
+    names = {file.label: known[file.label] for file in files if file.label in known}
+    taken = {name.lower() for name in names.values()}
+    for path, file in zip(paths, files, strict=True):
+        if file.label in names:
+            continue
         folders = path.parts[common:-1]
         # With a folder for each student, the notebooks in them may all have the same name.
         if folders and in_folder[path.parent] == 1:
@@ -166,10 +204,10 @@ def _named(entries):
             label = "_".join((*folders, re.sub(r"\.(ipynb|zip)$", "", path.name, flags=re.I)))
         student = _safe(label)
         if student.lower() in taken:  # some systems do not tell upper from lower case
-            student = f"{student}-{_digest(name)}"
+            student = f"{student}-{_digest(file.label)}"
         taken.add(student.lower())
-        found.append(Submission(student, name, file, problem))
-    return found
+        names[file.label] = student
+    return [Submission(names[file.label], file.label, file.path, file.problem) for file in files]
 
 
 def _safe(label):
@@ -180,6 +218,11 @@ def _safe(label):
     # Names in other scripts must stay apart when their letters are gone.
     lost = any(ord(c) > 127 and not unicodedata.combining(c) for c in decomposed)
     return f"{plain or 'student'}-{_digest(label)}" if lost or not plain else plain
+
+
+def _printable(text):
+    """Return a file's name without bytes that are no text, which can be neither shown nor kept."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _digest(text):

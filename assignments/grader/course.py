@@ -28,6 +28,7 @@ from nbgrader.utils import setenv
 from traitlets.config import Config
 
 CHECK = "application/vnd.mha-lib.check+json"
+INSTALLS = re.compile(r"^([ \t]*)([%!]+ *(?:pip3?|conda|mamba|uv|apt|apt-get)\b.*)$", re.MULTILINE)
 GUARD = "application/vnd.mha-grader.guard+json"
 
 
@@ -63,8 +64,14 @@ class Course:
         self.root = root
         self.source = sources[0]
         self.assignment, self.notebook = self.source.parent.name, self.source.stem
-        self.db_url = f"sqlite:///{(root / 'gradebook.db').resolve().as_posix()}"
-        self._generate(assignments)
+        self.db_url = _database(root)
+        if not root.exists():
+            self._generate(assignments)
+        elif self._file("source").read_bytes() != self.source.read_bytes():
+            raise ValueError(
+                f"{self.source} is not the assignment that {root} was made for: choose another OUT "
+                "folder (what is in the present one stays)"
+            )
         self._release = _by_id(nbformat.read(self._file("release"), as_version=4))
 
     @property
@@ -108,7 +115,11 @@ class Course:
             notebook, resources = _quiet(step()).preprocess(notebook, resources)
         return notebook, remarks
 
-    def save(self, notebook, data, student):
+    def has(self, student):
+        """Return whether the marks of a student are here."""
+        return self._file("autograded", student).exists()
+
+    def save(self, notebook, data, student, nonce):
         """Keep an executed notebook and its marks.
 
         Parameters
@@ -119,6 +130,8 @@ class Course:
             The file that was handed in.
         student : str
             The name under which it is graded.
+        nonce : str
+            By which the reports of the guard are known.
 
         Returns
         -------
@@ -131,7 +144,7 @@ class Course:
         """
         flags = []
         for cell in notebook.cells:
-            flags += _judged(cell)
+            flags += _judged(cell, nonce)
         checks = {}
         troubles = {}
         for name, cell in _by_id(notebook).items():
@@ -141,6 +154,8 @@ class Course:
                 checks[name] = check
             for output in _errors(cell)[:1]:
                 troubles[name] = f"{output.ename}: {output.evalue}"
+        if any(text.startswith("NotRun") for text in troubles.values()):
+            flags.append("the time was over before all tests had run")
         for name, check in checks.items():
             if check["verdict"] == "not your own":
                 flags.append(f"{_label(name)}: {check['diagnosis']}")
@@ -198,41 +213,30 @@ class Course:
         return cells[part].source if part in cells else ""
 
     def _generate(self, assignments):
-        """Make the student's version and the gradebook, as nbgrader does."""
-        ours = self.root / "source" / self.assignment / f"{self.notebook}.ipynb"
-        config = self.root / "nbgrader_config.py"
-        new = self.source.read_bytes()
-        if (
-            ours.exists()
-            and ours.read_bytes() == new
-            and self._file("release").exists()
-            and (self.root / "gradebook.db").exists()
-        ):
-            return
-        ours.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(assignments / "nbgrader_config.py", config)
+        """Make the course with the student's version and the gradebook, as nbgrader does."""
+        partial = self.root.with_name(f"{self.root.name}.part")  # whole, or not there
+        shutil.rmtree(partial, ignore_errors=True)
+        source = partial / "source" / self.assignment / f"{self.notebook}.ipynb"
+        source.parent.mkdir(parents=True)
+        shutil.copyfile(self.source, source)
+        shutil.copyfile(assignments / "nbgrader_config.py", partial / "nbgrader_config.py")
         settings = Config()
-        settings.CourseDirectory.root = str(self.root.resolve())
-        settings.CourseDirectory.db_url = self.db_url
+        settings.CourseDirectory.root = str(partial.resolve())
+        settings.CourseDirectory.db_url = _database(partial)
         settings.CourseDirectory.assignment_id = self.assignment
-        # Last, so that a run which ends here begins here again.
-        shutil.copyfile(self.source, ours)
         generate = _quiet(
             GenerateAssignment(coursedir=CourseDirectory(config=settings), config=settings)
         )
-        generate.force = True
         # nbgrader starts the program alembic, which lies beside this Python.
         beside = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
         try:
             with _silence(), setenv(PATH=beside):
                 generate.start()
-        except BaseException as error:
-            ours.unlink()
-            if isinstance(error, NbGraderException):
-                raise ValueError(
-                    f"nbgrader finds a fault in {self.source}; `make assignment` says which"
-                ) from None
-            raise
+        except NbGraderException:
+            raise ValueError(
+                f"nbgrader finds a fault in {self.source}; `make assignment` says which"
+            ) from None
+        partial.rename(self.root)
 
     def _file(self, kind, student=None):
         folder = self.root / kind if student is None else self.root / kind / student
@@ -284,9 +288,17 @@ class Course:
                 at = names.index(previous) + 1 if previous else 0
                 notebook.cells.insert(at, nbformat.from_dict(dict(original)))
             previous = name
+        for cell in notebook.cells:
+            if cell.cell_type == "code" and INSTALLS.search(cell.source):
+                remarks.append("a line that installs packages was left out")
+                cell.source = INSTALLS.sub(r"\1pass  # left out by the grader: \2", cell.source)
         for i, cell in enumerate(notebook.cells):
             cell.id = f"cell-{i}"  # lost, or there twice, where cells were copied
         return remarks
+
+
+def _database(root):
+    return f"sqlite:///{(root / 'gradebook.db').resolve().as_posix()}"
 
 
 def read_executed(path):
@@ -332,7 +344,9 @@ def _parsed(data):
             notebook = nbformat.reads(_valid_text(content), as_version=4)
         for cell in notebook.cells:
             cell.source = "".join(cell.source)
-            cell.metadata = nbformat.from_dict(dict(cell.metadata))
+            # Tags could keep a cell from running, and need not be what they should be.
+            known = cell.metadata.get("nbgrader") if isinstance(cell.metadata, dict) else None
+            cell.metadata = nbformat.from_dict({} if known is None else {"nbgrader": known})
             if cell.cell_type not in {"code", "markdown", "raw"}:
                 raise ValueError(f"unknown type of cell: {cell.cell_type}")
             if cell.cell_type == "code":
@@ -353,7 +367,7 @@ def _valid_text(content):
     return text.encode("utf-8", "replace").decode()
 
 
-def _judged(cell):
+def _judged(cell, nonce):
     """Put the outputs of a cell into an order that nbgrader reads rightly; return flags.
 
     nbgrader gives full marks where it sees no error before the first result.
@@ -361,16 +375,25 @@ def _judged(cell):
     flags = []
     if cell.cell_type != "code":
         return flags
-    for output in cell.outputs:
-        changed = output.get("data", {}).get(GUARD, {}).get("changed", [])
-        if changed:
-            flags.append(f"changes {', '.join(changed[:5])}")
+    reports = [output.data[GUARD] for output in cell.outputs if GUARD in output.get("data", {})]
+    reports = [report for report in reports if report.get("nonce") == nonce]
+    changed = [name for report in reports for name in report["changed"]]
+    cell.outputs = [
+        output
+        for output in cell.outputs
+        if GUARD not in output.get("data", {}) or output.data[GUARD].get("changed")
+    ]
+    if changed:
+        flags.append(f"changes {', '.join(changed[:5])}")
     if not _is_test(cell):
         return flags
     name = _label(_grade_id(cell))
     results = [output for output in cell.outputs if output.output_type == "execute_result"]
-    if flags:
+    if changed:
         _put_error(cell, "Changed", "the checks were changed while this cell ran")
+    if not reports and not _errors(cell):
+        flags.append(f"{name}: the guard did not report")
+        _put_error(cell, "NoGuard", "the guard was switched off")
     if not results and not _errors(cell) and _ends_in_points(cell.source):
         flags.append(f"{name}: shows no points")
         _put_error(cell, "NoPoints", "the test did not come to its points")

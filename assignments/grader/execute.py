@@ -36,7 +36,7 @@ class Limits:
     Attributes
     ----------
     seconds : float
-        Time for all cells together.
+        Time for all cells together, without that in which Python starts.
     cell_seconds : float
         Time for one cell.
     later_seconds : float
@@ -49,7 +49,7 @@ class Limits:
         What is kept of the output of one cell.
     """
 
-    seconds: float = 12.0
+    seconds: float = 60.0
     cell_seconds: float = 5.0
     later_seconds: float = 1.0
     megabytes: int = 2048
@@ -57,7 +57,7 @@ class Limits:
     output_bytes: int = 100_000
 
 
-def run_notebook(source, target, seeds, limits, mark):
+def run_notebook(source, target, scratch, seeds, limits, mark, nonce):
     """Run the notebook in ``source`` and write it, with outputs, to ``target``.
 
     To be called in a process of its own, which changes its session, folder and limits.  Every
@@ -68,29 +68,30 @@ def run_notebook(source, target, seeds, limits, mark):
     ----------
     source, target : str
         Notebook files.  ``target`` appears once all is done.
+    scratch : str
+        A folder for the student's code, which knows of no other.
     seeds : list of int
         The seeds of the hidden checks, prepared before the student's code runs.
     limits : Limits
         What the notebook may use.
     mark : str
         A text by which the processes can be found, in their environment.
+    nonce : str
+        A text by which the reports of the guard are known to come from the guard.
     """
     _stand_alone()
     _limit_resources(limits)
     notebook = nbformat.read(source, as_version=4)
-    with tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True) as scratch:
-        os.chdir(scratch)
-        os.environ.update(_environment(Path(scratch), seeds, mark))
-        watch = _Watch(limits)
-        try:
-            asyncio.run(_run(notebook, limits, watch))
-        except Exception as error:
-            Path(f"{target}.error").write_text(f"{type(error).__name__}: {error}"[:500])
-            raise
-        finally:
-            watch.stop()
-            end_processes(mark, but=os.getpid())
-            os.chdir(tempfile.gettempdir())
+    os.environ.update(_environment(scratch, seeds, mark, nonce))
+    watch = _Watch(limits)
+    try:
+        asyncio.run(_run(notebook, limits, watch, scratch))
+    except Exception as error:
+        Path(f"{target}.error").write_text(f"{type(error).__name__}: {error}"[:500])
+        raise
+    finally:
+        watch.stop()
+        end_processes(mark, but=os.getpid())
     partial = Path(f"{target}.part")
     partial.write_text(json.dumps(_clean(notebook)), encoding="utf-8")
     partial.replace(target)
@@ -147,26 +148,34 @@ def _limit_resources(limits):
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
-def _environment(scratch, seeds, mark):
-    """Make the folders that Python and Jupyter write to, and return the variables."""
-    startup = scratch / "ipython" / "profile_default" / "startup"
-    startup.mkdir(parents=True)
-    (startup / "00-guard.py").write_bytes(GUARD.read_bytes())
+def _environment(scratch, seeds, mark, nonce):
+    """Return the variables that all of a notebook's processes have."""
     return {
         MARK: mark,
         "MHA_GRADER_SEEDS": json.dumps(seeds),
-        "MHA_GRADER_SCRATCH": str(scratch),
-        "IPYTHONDIR": str(scratch / "ipython"),
-        "JUPYTER_RUNTIME_DIR": str(scratch / "runtime"),
-        "HOME": str(scratch),
-        "USERPROFILE": str(scratch),
-        "TMPDIR": str(scratch),
-        "TEMP": str(scratch),
-        "MPLCONFIGDIR": str(scratch),
+        "MHA_GRADER_NONCE": nonce,
+        "PIP_NO_INDEX": "1",  # nothing is installed into the grader's own environment
+        "PIP_TARGET": scratch,
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
+    }
+
+
+def _home(scratch):
+    """Make a new folder for one Python, and return it with the variables that name it.
+
+    A Python that is started anew must not meet what the one before it has left.
+    """
+    home = Path(tempfile.mkdtemp(dir=scratch))
+    startup = home / ".ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00-guard.py").write_bytes(GUARD.read_bytes())
+    folders = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "MPLCONFIGDIR", "MHA_GRADER_SCRATCH")
+    return home, dict.fromkeys(folders, str(home)) | {
+        "IPYTHONDIR": str(home / ".ipython"),
+        "JUPYTER_RUNTIME_DIR": str(home / ".runtime"),
     }
 
 
@@ -219,13 +228,13 @@ class _Watch:
         self.end_all()
 
 
-async def _run(notebook, limits, watch):
+async def _run(notebook, limits, watch, scratch):
     """Run all cells.  If Python ends in one of them, go on behind it with a new Python."""
     clock = _Clock(limits)
     ended = set()  # cells in which Python ended
     start = 0
     for _ in range(MOST_KERNELS):
-        start = await _run_from(notebook, start, ended, clock, watch)
+        start = await _run_from(notebook, start, ended, clock, watch, scratch)
         if start >= len(notebook.cells) or clock.left <= 0:
             break
     for cell in notebook.cells[start:]:
@@ -249,8 +258,10 @@ class _Clock:
         return max(0.1, min(one, self.left))
 
 
-async def _run_from(notebook, start, ended, clock, watch):
+async def _run_from(notebook, start, ended, clock, watch, scratch):
     """Run the cells from ``start`` on in a new Python; return where to go on."""
+    home, folders = _home(scratch)
+    os.environ.update(folders)
     client = _Client(
         notebook,
         allow_errors=True,
@@ -263,7 +274,7 @@ async def _run_from(notebook, start, ended, clock, watch):
         startup_timeout=60,
         kernel_name="python3",
         extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-        resources={"metadata": {"path": os.getcwd()}},
+        resources={"metadata": {"path": str(home)}},
     )
     client.log.setLevel("CRITICAL")  # what happens is in the notebook
     client.most_output = clock.limits.output_bytes

@@ -12,7 +12,8 @@ def _install():
     import sys
     import types
 
-    import numpy  # noqa: F401  loaded before the student can put another in its place
+    import IPython.display  # noqa: F401  loaded before the student can put another in its place
+    import numpy  # noqa: F401
 
     from mha_lib import checks
 
@@ -20,6 +21,7 @@ def _install():
         checks.prepare(seed)
 
     scratch = os.path.realpath(os.environ["MHA_GRADER_SCRATCH"])
+    nonce = os.environ.pop("MHA_GRADER_NONCE")  # so that what is reported comes from here
     real_path, common_path = os.path.realpath, os.path.commonpath
     null, writing = os.devnull, os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
     changing = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod",
@@ -50,7 +52,7 @@ def _install():
     modules = {
         name: module
         for name, module in sys.modules.items()
-        if name == "mha_lib" or name.startswith("mha_lib.")
+        if name.startswith(("mha_lib", "IPython.display", "IPython.core.display"))
     }
     sealed = []  # (owner, how to set, attributes)
     contents = []  # (dictionary, its items)
@@ -59,18 +61,21 @@ def _install():
     own_to_classes = {"__dict__", "__weakref__", "__doc__", "__abstractmethods__"}
     replaced_by_ipython = {"_", "input", "getpass", "get_ipython", "display", "exit", "quit"}
     for module in (builtins, *modules.values()):
+        skipped = replaced_by_ipython if module is builtins else ()
         own = {
             name: value
             for name, value in vars(module).items()
-            if not name.startswith("__") and name not in replaced_by_ipython
+            if not name.startswith("__") and name not in skipped
         }
         if module is builtins:
             own["__import__"] = builtins.__import__
         sealed.append((module, setattr, own))
         for value in own.values():
+            if not module.__name__.startswith("mha_lib"):
+                continue
             if isinstance(value, dict):
                 contents.append((value, dict(value)))
-            if getattr(value, "__module__", None) not in modules:
+            if not str(getattr(value, "__module__", "")).startswith("mha_lib"):
                 continue
             functions = [value]
             if isinstance(value, type):
@@ -87,7 +92,7 @@ def _install():
                 if isinstance(function, types.FunctionType)
             ]
 
-    def restore(*_):
+    def restore(asked):
         changed = []
         for name, module in modules.items():
             if sys.modules.get(name) is not module:
@@ -104,10 +109,8 @@ def _install():
                     type.__delattr__(owner, name)
                     changed.append(f"{owner.__name__}.{name}")
         for dictionary, items in contents:
-            same = all(dictionary.get(key) is value for key, value in items.items())
-            if not same or len(dictionary) != len(items):
-                dictionary.clear()
-                dictionary.update(items)
+            if any(dictionary.get(key) is not value for key, value in items.items()):
+                dictionary.update(items)  # what was added stays, such as checks of other seeds
                 changed.append("a table of mha_lib")
         for function, values in codes:
             for part, value in zip(parts, values, strict=True):
@@ -118,19 +121,23 @@ def _install():
             if getattr(shell, name) != value:
                 setattr(shell, name, value[:])
                 changed.append(f"the shell's {name}")
-        if changed:
-            shell.display_pub.publish(
-                {
-                    "text/plain": f"The grader undid changes to: {', '.join(changed)}",
-                    "application/vnd.mha-grader.guard+json": {"changed": changed},
-                }
-            )
+        if changed or asked == "after":
+            text = f"The grader undid changes to: {', '.join(changed)}" if changed else ""
+            report = {"changed": changed, "nonce": nonce}
+            publish({"text/plain": text, "application/vnd.mha-grader.guard+json": report})
+
+    def before(*_):
+        restore("before")
+
+    def after(*_):
+        restore("after")
 
     shell = get_ipython()  # noqa: F821  a startup file has it
     lists = ("ast_transformers", "input_transformers_cleanup", "input_transformers_post")
     settings = {name: getattr(shell, name)[:] for name in ("ast_node_interactivity", *lists)}
-    shell.events.register("pre_run_cell", restore)
-    shell.events.register("post_run_cell", restore)
+    publish = shell.display_pub.publish
+    shell.events.register("pre_run_cell", before)
+    shell.events.register("post_run_cell", after)
     shell.run_line_magic("xmode", "Plain")  # others take seconds for an endless recursion
     sys.addaudithook(stay_inside)
 

@@ -50,7 +50,7 @@ def write(out, book, results, marks, comments):
     _replace(out / "report.html", _class_report(book, results, marks, parts))
 
 
-def summary(out, results, marks, n_before):
+def summary(out, results, marks, n_before, left_aside):
     """Return what to print when all is done: how many, who not and why, where the files are."""
     failed = [result for result in results if result["problem"]]
     flagged = [result for result in results if result["flags"]]
@@ -62,6 +62,8 @@ def summary(out, results, marks, n_before):
     if flagged:
         lines += ["", f"To look at: {len(flagged)}"]
         lines += [f"  {result['student']}: {'; '.join(result['flags'])}" for result in flagged]
+    if left_aside:
+        lines += ["", f"Left aside, since they are no notebooks: {', '.join(left_aside)}"]
     to_mark = sum(any(part[2] for part in one.values()) for one in marks.values())
     if to_mark:
         lines += ["", f"Answers to be marked by a person: {to_mark} (in {out / 'report.html'})"]
@@ -71,7 +73,8 @@ def summary(out, results, marks, n_before):
 
 
 def _total(marks):
-    return sum(score for score, _, _ in marks.values())
+    """Return the points that are certain; what a person has yet to mark counts nothing."""
+    return sum(min(score, most) for score, most, to_mark in marks.values() if not to_mark)
 
 
 def _most(marks):
