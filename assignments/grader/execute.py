@@ -272,6 +272,7 @@ async def _run_from(notebook, start, ended, clock, watch, scratch):
         raise_on_iopub_timeout=True,
         record_timing=False,
         startup_timeout=60,
+        shutdown_kernel="immediate",
         kernel_name="python3",
         extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         resources={"metadata": {"path": str(home)}},
