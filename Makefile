@@ -15,7 +15,8 @@ export PYDEVD_DISABLE_FILE_VALIDATION = 1
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book test serve lab notebooks bench-site bench-train mutate clean
+.PHONY: help book test serve lab notebooks assignment grade \
+	bench bench-site bench-train bench-grade mutate clean
 
 help:
 	@echo "make book       build the site into $(HTML)"
@@ -23,8 +24,12 @@ help:
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
 	@echo "make lab        open the notebooks in JupyterLab"
 	@echo "make notebooks  re-run the notebooks and save their outputs"
+	@echo "make assignment make the students' version of the assignment from its source"
+	@echo "make grade SUBMISSIONS=folder OUT=folder   grade notebooks of the assignment"
+	@echo "make bench      measure attention beside PyTorch and onnxruntime, which it fetches"
 	@echo "make bench-site measure the pages beside the stock widget runtime (needs Chromium and npm)"
 	@echo "make bench-train  measure a training step beside PyTorch, which it fetches"
+	@echo "make bench-grade  measure the grader: seconds a submission, one worker and two"
 	@echo "make mutate     list changes of the numerics that no test notices (not on Windows)"
 	@echo "make clean      remove what was built and the environment"
 
@@ -47,14 +52,36 @@ lab: $(READY)
 notebooks: $(READY)
 	$(BIN)/python -m tests.notebooks
 
+# Without a gradebook: whoever grades makes one of their own.
+assignment: $(READY)
+	cd assignments && ../$(BIN)/nbgrader generate_assignment multi_head_attention --force --no-db
+
+# Exit code 1: some submissions could not be graded; the summary says which and why.
+grade: $(READY)
+	@test -n "$(SUBMISSIONS)" -a -n "$(OUT)" || \
+		{ echo "say: make grade SUBMISSIONS=folder OUT=folder"; exit 2; }
+	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)"
+
 bench-site: book
 	$(BIN)/python bench/site.py
 
 # PyTorch gets an environment of its own: nothing else in the book needs it.
-bench-train: $(READY)
+_build/bench/torch/.ready: $(READY)
 	$(PYTHON) -m venv _build/bench/torch
 	_build/bench/torch/bin/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	@touch $@
+
+# onnxruntime does not install everywhere; the benchmark does without it then.  BENCH=--save writes
+# what the book shows.
+bench: _build/bench/torch/.ready
+	-_build/bench/torch/bin/python -m pip install --quiet --disable-pip-version-check onnx onnxruntime
+	OMP_NUM_THREADS=1 _build/bench/torch/bin/python bench/attention.py $(BENCH)
+
+bench-train: _build/bench/torch/.ready
 	OMP_NUM_THREADS=1 _build/bench/torch/bin/python bench/train.py
+
+bench-grade: $(READY)
+	$(BIN)/python -m bench.grade
 
 mutate: $(READY)
 	$(BIN)/python bench/mutate.py

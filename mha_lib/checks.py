@@ -4,11 +4,11 @@ Each check calls the student's function on inputs whose sizes differ and whose s
 dtypes leave a mistake nowhere to hide, then compares a wrong answer with the answers of
 `mha_lib.misconceptions`.
 
-All right and wrong answers are computed when this module is imported, and arrays are compared
-number by number without NumPy.  So code that later replaces `numpy.allclose`,
-`numpy.testing.assert_allclose` or a function of `mha_lib` gains nothing by it, as long as this
-module is imported before that code runs.  Code in the same process can still change this module
-itself: no check is a sandbox.
+All right and wrong answers for the default seed are computed when this module is imported, those
+for other seeds by `prepare`, and numbers are compared one by one without NumPy.  So code that
+later replaces `numpy.allclose`, `numpy.testing.assert_allclose` or a function of `mha_lib` gains
+nothing by it.  Code in the same process can still change this module itself: no check is a
+sandbox.
 """
 
 import html
@@ -23,13 +23,17 @@ import warnings
 # Bound here too, so that code which replaces them gains nothing.
 from builtins import abs, all, any, isinstance, len, max, range, sum, type, zip  # noqa: A004, UP029
 from dataclasses import dataclass
+from dis import get_instructions
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from mha_lib import activations, attention, masks, misconceptions, multihead
+from mha_lib import _check, activations, attention, cost, masks, misconceptions, multihead
 
-_errstate, _ndarray, _float32 = np.errstate, np.ndarray, np.float32
+_errstate, _ndarray, _float32, _float64 = np.errstate, np.ndarray, np.float32, np.float64
+_INTEGERS, _FLOATS = (int, np.int32, np.int64), (float, _float32, _float64)
+_integer, _int, _float = _check.integer, int, float
 _isnan, _escape, _search = math.isnan, html.escape, re.search
 _setprofile, _getprofile = sys.setprofile, sys.getprofile
 _extract_tb, _source_line = traceback.extract_tb, linecache.getline
@@ -81,11 +85,18 @@ class CheckResult:
         ``"not your own"`` (the library's function was called, which scores 0).
     diagnosis : str
         What the code does instead and where to read on, or what went wrong first.
-    misconception : str or None
-        Name of the entry of `mha_lib.misconceptions.CATALOGUE` that answers like this code.
-        None if there is none, or if several answer alike; the diagnosis then gives them all.
+    misconceptions : tuple of str
+        Names of the entries of `mha_lib.misconceptions.CATALOGUE` that answer like this code:
+        one for each mistake that was recognised, in each function that was checked.  A mistake
+        for which several entries answer alike has no name here; the diagnosis gives them all.
     cases : tuple of CaseResult
         One for each input.
+
+    Notes
+    -----
+    `IPython.display.display` also stores function, score, verdict, diagnosis, misconception and
+    misconceptions as ``application/vnd.mha-lib.check+json``, for programs that read an executed
+    notebook.
 
     Examples
     --------
@@ -98,21 +109,24 @@ class CheckResult:
     score: float
     verdict: str
     diagnosis: str
-    misconception: str | None
+    misconceptions: tuple
     cases: tuple
+
+    @property
+    def misconception(self):
+        """The first of the misconceptions, or None."""
+        return self.misconceptions[0] if self.misconceptions else None
 
     def __repr__(self):
         lines = [self._headline(), *(f"  {line}" for line in self.diagnosis.splitlines())]
-        for case in self.cases:
-            mark = "right" if case.passed else "wrong"
-            lines.append(f"  {mark}  {case.name}{': ' if case.message else ''}{case.message}")
+        for mark, names, message in self._rows():
+            lines.append(f"  {mark}  {names}{': ' if message else ''}{message}")
         return "\n".join(lines)
 
     def _repr_html_(self):
         rows = "".join(
-            f"<tr><td>{'right' if case.passed else 'wrong'}</td>"
-            f"<td>{_escape(case.name)}</td><td>{_escape(case.message)}</td></tr>"
-            for case in self.cases
+            f"<tr><td>{mark}</td><td>{_escape(names)}</td><td>{_escape(message)}</td></tr>"
+            for mark, names, message in self._rows()
         )
         paragraphs = "".join(f"<p>{_escape(line)}</p>" for line in self.diagnosis.splitlines())
         return (
@@ -120,6 +134,32 @@ class CheckResult:
             f"<table><thead><tr><th>result</th><th>case</th><th>what happened</th></tr></thead>"
             f"<tbody>{rows}</tbody></table></div>"
         )
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        told = ("function", "score", "verdict", "diagnosis", "misconception")
+        stored = {name: getattr(self, name) for name in told}
+        return {
+            "text/plain": repr(self),
+            "text/html": self._repr_html_(),
+            "application/vnd.mha-lib.check+json": stored
+            | {"misconceptions": list(self.misconceptions)},
+        }
+
+    def _rows(self):
+        """Return mark, cases and message of each row to show: what is said twice shares one."""
+        shared = {}
+        for case in self.cases:
+            # A remark on a right answer may stand in the diagnosis already.
+            told = case.passed and case.message in self.diagnosis.splitlines()
+            message = "" if told else case.message
+            alone = None if message else case.name
+            shared.setdefault((case.passed, message, alone), []).append(case.name)
+        rows = []
+        for (passed, message, _), names in shared.items():
+            everywhere = len(names) == len(self.cases) > 1
+            where = f"in all {len(names)} cases" if everywhere else "; ".join(names)
+            rows.append(("right" if passed else "wrong", where, message))
+        return rows
 
     def _headline(self):
         n_right = sum(case.passed for case in self.cases)
@@ -129,13 +169,15 @@ class CheckResult:
         )
 
 
-def check_softmax(function):
+def check_softmax(function, *, seed=7):
     """Check a student's softmax along the last axis.
 
     Parameters
     ----------
     function : callable
         ``softmax(z)``, with ``z`` (..., T).
+    seed : int, default 7
+        Where the numbers of the inputs come from.
 
     Returns
     -------
@@ -144,6 +186,10 @@ def check_softmax(function):
 
     Raises
     ------
+    TypeError
+        ``seed`` is not an integer.
+    ValueError
+        ``seed`` is negative.
     KeyboardInterrupt
         Someone stops the function.  All that it raises itself is in the result instead.
 
@@ -153,10 +199,10 @@ def check_softmax(function):
     >>> result.misconception
     'softmax without subtracting the largest score'
     """
-    return _check_all([("softmax", function)])
+    return _check_all([("softmax", function)], seed)
 
 
-def check_attention(function):
+def check_attention(function, *, seed=7):
     """Check a student's attention of one head, or of many side by side.
 
     Parameters
@@ -164,6 +210,8 @@ def check_attention(function):
     function : callable
         ``scaled_dot_product_attention(q, k, v, mask=None)``, which returns output and weights.
         It may call `mha_lib.softmax`.
+    seed : int, default 7
+        Where the numbers of the inputs come from.
 
     Returns
     -------
@@ -172,6 +220,10 @@ def check_attention(function):
 
     Raises
     ------
+    TypeError
+        ``seed`` is not an integer.
+    ValueError
+        ``seed`` is negative.
     KeyboardInterrupt
         Someone stops the function.  All that it raises itself is in the result instead.
 
@@ -183,16 +235,18 @@ def check_attention(function):
     >>> result.score, result.verdict
     (0.0, 'blank')
     """
-    return _check_all([("scaled_dot_product_attention", function)])
+    return _check_all([("scaled_dot_product_attention", function)], seed)
 
 
-def check_split_heads(function):
+def check_split_heads(function, *, seed=7):
     """Check how a student splits the width into heads.
 
     Parameters
     ----------
     function : callable
         ``split_heads(x, n_heads)``, with ``x`` (..., n, d).
+    seed : int, default 7
+        Where the numbers of the inputs come from.
 
     Returns
     -------
@@ -201,6 +255,10 @@ def check_split_heads(function):
 
     Raises
     ------
+    TypeError
+        ``seed`` is not an integer.
+    ValueError
+        ``seed`` is negative.
     KeyboardInterrupt
         Someone stops the function.  All that it raises itself is in the result instead.
 
@@ -217,16 +275,18 @@ def check_split_heads(function):
       right  heads that divide the tokens too
       right  leading axes
     """
-    return _check_all([("split_heads", function)])
+    return _check_all([("split_heads", function)], seed)
 
 
-def check_merge_heads(function):
+def check_merge_heads(function, *, seed=7):
     """Check how a student lays the heads side by side again.
 
     Parameters
     ----------
     function : callable
         ``merge_heads(x)``, with ``x`` (..., h, n, d_k).
+    seed : int, default 7
+        Where the numbers of the inputs come from.
 
     Returns
     -------
@@ -235,6 +295,10 @@ def check_merge_heads(function):
 
     Raises
     ------
+    TypeError
+        ``seed`` is not an integer.
+    ValueError
+        ``seed`` is negative.
     KeyboardInterrupt
         Someone stops the function.  All that it raises itself is in the result instead.
 
@@ -243,10 +307,10 @@ def check_merge_heads(function):
     >>> check_merge_heads(lambda x: x.mean(axis=-3)).misconception
     'heads averaged'
     """
-    return _check_all([("merge_heads", function)])
+    return _check_all([("merge_heads", function)], seed)
 
 
-def check_multi_head_attention(function):
+def check_multi_head_attention(function, *, seed=7):
     """Check a student's multi-head attention.
 
     Parameters
@@ -255,6 +319,8 @@ def check_multi_head_attention(function):
         ``multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None,
         return_weights=False)``.  It may call `mha_lib.softmax`,
         `mha_lib.scaled_dot_product_attention`, `mha_lib.split_heads` and `mha_lib.merge_heads`.
+    seed : int, default 7
+        Where the numbers of the inputs come from.
 
     Returns
     -------
@@ -263,6 +329,10 @@ def check_multi_head_attention(function):
 
     Raises
     ------
+    TypeError
+        ``seed`` is not an integer.
+    ValueError
+        ``seed`` is negative.
     KeyboardInterrupt
         Someone stops the function.  All that it raises itself is in the result instead.
 
@@ -272,10 +342,10 @@ def check_multi_head_attention(function):
     >>> check_multi_head_attention(multi_head_attention).verdict
     'not your own'
     """
-    return _check_all([("multi_head_attention", function)])
+    return _check_all([("multi_head_attention", function)], seed)
 
 
-def check_masks(causal=None, padding=None, combine=None):
+def check_masks(causal=None, padding=None, combine=None, *, seed=7):
     """Check a student's masks, as many of the three as there are.
 
     Parameters
@@ -286,6 +356,8 @@ def check_masks(causal=None, padding=None, combine=None):
         ``padding_mask(lengths, n)``.
     combine : callable, optional
         ``combine_masks(*masks)``.
+    seed : int, default 7
+        Where the numbers of the inputs come from.
 
     Returns
     -------
@@ -295,7 +367,9 @@ def check_masks(causal=None, padding=None, combine=None):
     Raises
     ------
     TypeError
-        Nothing was given to check.
+        Nothing was given to check, or ``seed`` is not an integer.
+    ValueError
+        ``seed`` is negative.
     KeyboardInterrupt
         Someone stops a function.  All that they raise themselves is in the result instead.
 
@@ -306,10 +380,84 @@ def check_masks(causal=None, padding=None, combine=None):
     'the past hidden instead of the future'
     """
     given = {"causal_mask": causal, "padding_mask": padding, "combine_masks": combine}
-    steps = [(step, function) for step, function in given.items() if function is not None]
+    return _check_all(_given("check_masks", "your causal_mask, or padding=... too", given), seed)
+
+
+def check_budget(parameters=None, softmax_entries=None, *, seed=7):
+    """Check how a student counts what a layer costs, one count or both.
+
+    Parameters
+    ----------
+    parameters : callable, optional
+        ``count_parameters(d, n_heads)``: the numbers in ``w_q``, ``w_k``, ``w_v`` and ``w_o``.
+    softmax_entries : callable, optional
+        ``count_softmax_entries(n, n_heads)``: the scores that pass through the softmax when n
+        tokens look at each other.
+    seed : int, default 7
+        Where the sizes come from.
+
+    Returns
+    -------
+    result : CheckResult
+        With score, verdict and diagnosis, over the cases of all that were given.  A count that
+        is off by one is wrong; a float that is a whole number gets a remark and costs nothing.
+
+    Raises
+    ------
+    TypeError
+        Nothing was given to check, or ``seed`` is not an integer.
+    ValueError
+        ``seed`` is negative.
+    KeyboardInterrupt
+        Someone stops a function.  All that they raise themselves is in the result instead.
+
+    Examples
+    --------
+    >>> check_budget(lambda d, n_heads: 3 * d * d).misconception
+    'W_O not counted'
+    >>> check_budget(softmax_entries=lambda n, n_heads: n_heads * n * n).score
+    1.0
+    """
+    given = {"count_parameters": parameters, "count_softmax_entries": softmax_entries}
+    missing = "your count_parameters, or softmax_entries=... too"
+    return _check_all(_given("check_budget", missing, given), seed)
+
+
+def _given(name, way_out, functions):
+    """Return steps and functions as pairs, without those that are None."""
+    steps = [(step, function) for step, function in functions.items() if function is not None]
     if not steps:
-        raise TypeError("check_masks got no function: pass your causal_mask, or padding=... too")
-    return _check_all(steps)
+        raise TypeError(f"{name} got no function: pass {way_out}")
+    return steps
+
+
+def right_function(step):
+    """Return the function that a student's answers are compared with.
+
+    Parameters
+    ----------
+    step : str
+        Name of what the student writes, as in ``Misconception.step``.
+
+    Returns
+    -------
+    function : callable
+        That function of `mha_lib`.  The two counts have none of their own there; here they read
+        it off `mha_lib.attention_cost`.
+
+    Raises
+    ------
+    ValueError
+        There is no such step.
+
+    Examples
+    --------
+    >>> right_function("count_parameters")(d=6, n_heads=3)
+    144
+    """
+    if step not in _STEPS:
+        raise ValueError(f"there is no step {step!r}: use one of {', '.join(_STEPS)}")
+    return _STEPS[step][0]
 
 
 # --- cases: inputs, right answers and the answers of the catalogue ----------------------------
@@ -326,6 +474,7 @@ class _Answer:
     problem: str = ""
     error: str = ""  # type and message
     error_type: str = ""
+    callees: tuple = ()  # the functions on the way to one that is not written yet
 
 
 @dataclass(frozen=True)
@@ -343,33 +492,40 @@ class _Case:
     mistaken: frozenset  # which of those answers are wrong in this case
 
 
-def _random(*shape):
-    """Return numbers that depend on the shape alone."""
-    return np.random.default_rng([7, *shape]).normal(size=shape)
+def _random(seed, *shape):
+    """Return numbers that depend on the seed and the shape alone."""
+    return np.random.default_rng([seed, *shape]).normal(size=shape)
 
 
-def _softmax_inputs():
-    below = _random(3, 5) + np.array([[1e4], [0.0], [-1e4]])
-    hidden = np.where(np.tri(5, 7, k=1, dtype=bool), _random(5, 7), -np.inf)
+def _shuffled(seed, values):
+    """Return these values in an order that depends on the seed."""
+    return np.random.default_rng(seed).permutation(values)
+
+
+def _softmax_inputs(seed):
+    random = partial(_random, seed)
+    below = random(3, 5) + np.array([[1e4], [0.0], [-1e4]])
+    hidden = np.where(np.tri(5, 7, k=1, dtype=bool), random(5, 7), -np.inf)
     return [
-        ("one row", (_random(7),), {}),
-        ("unequal sizes", (_random(5, 7),), {}),
-        ("equal sizes", (_random(5, 5),), {}),
-        ("leading axes", (_random(2, 3, 5),), {}),
-        ("scores of 10000", (1e4 + 10 * _random(5, 7),), {}),
+        ("one row", (random(7),), {}),
+        ("unequal sizes", (random(5, 7),), {}),
+        ("equal sizes", (random(5, 5),), {}),
+        ("leading axes", (random(2, 3, 5),), {}),
+        ("scores of 10000", (1e4 + 10 * random(5, 7),), {}),
         ("rows of very different size", (below,), {}),
         ("scores of -inf", (hidden,), {}),
-        ("float32, scores of about 100", ((100 + _random(5, 7)).astype(_float32),), {}),
+        ("float32, scores of about 100", ((100 + random(5, 7)).astype(_float32),), {}),
     ]
 
 
-def _attention_inputs():
-    q, k, v = _random(5, 3), _random(7, 3), _random(7, 2)
+def _attention_inputs(seed):
+    random = partial(_random, seed)
+    q, k, v = random(5, 3), random(7, 3), random(7, 2)
     some = np.tri(5, 7, k=1, dtype=bool)
     some[3, [0, 2]] = False
     nobody = some.copy()
     nobody[[1, 4]] = False
-    batch = _random(2, 3, 5, 11), _random(2, 3, 7, 11), _random(2, 3, 7, 13)
+    batch = random(2, 3, 5, 11), random(2, 3, 7, 11), random(2, 3, 7, 13)
     # The first column adds the same number to all scores, which then lie close together.
     high_q, high_k = q.copy(), k.copy()
     high_q[:, 0] = high_k[:, 0] = 130.0
@@ -379,7 +535,7 @@ def _attention_inputs():
     single = tuple(a.astype(_float32) for a in (single_q, single_k, v))
     return [
         ("unequal sizes", (q, k, v), {}),
-        ("equal sizes", (_random(5, 5), _random(5, 5).T.copy(), 2 * _random(5, 5)), {}),
+        ("equal sizes", (random(5, 5), random(5, 5).T.copy(), 2 * random(5, 5)), {}),
         ("leading axes", batch, {}),
         ("a mask", (q, k, v), {"mask": some}),
         ("queries that may look nowhere", (q, k, v), {"mask": nobody}),
@@ -390,30 +546,34 @@ def _attention_inputs():
     ]
 
 
-def _split_inputs():
+def _split_inputs(seed):
+    random = partial(_random, seed)
     return [
-        ("three heads", (_random(5, 6), 3), {}),
-        ("as many heads as tokens", (_random(3, 15), 3), {}),
-        ("heads that divide the tokens too", (_random(6, 10), 2), {}),
-        ("leading axes", (_random(2, 7, 15), 5), {}),
+        ("three heads", (random(5, 6), 3), {}),
+        ("as many heads as tokens", (random(3, 15), 3), {}),
+        ("heads that divide the tokens too", (random(6, 10), 2), {}),
+        ("leading axes", (random(2, 7, 15), 5), {}),
     ]
 
 
-def _merge_inputs():
+def _merge_inputs(seed):
+    random = partial(_random, seed)
     return [
-        ("three heads", (_random(3, 5, 2),), {}),
-        ("as many heads as tokens", (_random(3, 3, 5),), {}),
-        ("leading axes", (_random(2, 5, 7, 3),), {}),
-        ("float32", (_random(3, 7, 2).astype(_float32),), {}),
+        ("three heads", (random(3, 5, 2),), {}),
+        ("as many heads as tokens", (random(3, 3, 5),), {}),
+        ("leading axes", (random(2, 5, 7, 3),), {}),
+        ("float32", (random(3, 7, 2).astype(_float32),), {}),
     ]
 
 
-def _multi_head_inputs():
+def _multi_head_inputs(seed):
+    random = partial(_random, seed)
+
     def square():
-        return tuple(w.copy() for w in _random(4, 6, 6))
+        return tuple(w.copy() for w in random(4, 6, 6))
 
-    oblong = _random(7, 6), _random(7, 6)[::-1].copy(), _random(7, 15), _random(15, 11)
-    x, batch = _random(5, 6), _random(2, 5, 6)
+    oblong = random(7, 6), random(7, 6)[::-1].copy(), random(7, 15), random(15, 11)
+    x, batch = random(5, 6), random(2, 5, 6)
     lengths = np.array([2, 4])
     padded = np.arange(5) < lengths[:, None, None, None]
     padded = padded & np.tri(5, dtype=bool)
@@ -430,45 +590,48 @@ def _multi_head_inputs():
         w[0, ::2] = 120.0
     return [
         ("three heads", (x, *square(), 3), {}),
-        ("as many tokens as heads", (_random(3, 6), *square(), 3), {}),
-        ("unequal widths", (_random(5, 7), *oblong, 3), {}),
+        ("as many tokens as heads", (random(3, 6), *square(), 3), {}),
+        ("unequal widths", (random(5, 7), *oblong, 3), {}),
         ("a batch", (batch, *square(), 2), {}),
         ("weights returned", (x, *square(), 3), {"return_weights": True}),
-        ("a context", (x, *square(), 3), {"context": _random(7, 6)}),
-        ("a context as long as x", (x, *square(), 3), {"context": _random(5, 12)[:, 6:]}),
+        ("a context", (x, *square(), 3), {"context": random(7, 6)}),
+        ("a context as long as x", (x, *square(), 3), {"context": random(5, 12)[:, 6:]}),
         ("a causal mask", (x, *square(), 3), {"mask": causal}),
         ("a mask for each sequence", (batch, *square(), 3), {"mask": padded}),
         ("tokens that may look nowhere", (x, *square(), 3), {"mask": nobody}),
         ("scores of 10000", (high_x, high_q, high_k, *rest, 3), {}),
         (
-            "tokens of very different size",
+            "a context, and tokens of very different size",
             (apart, high_q, high_k, *rest, 3),
-            {"context": np.insert(_random(7, 5), 0, 1.0, axis=1)},
+            {"context": np.insert(random(7, 5), 0, 1.0, axis=1)},
         ),
         ("float32", (*single, 3), {}),
     ]
 
 
-def _causal_inputs():
+def _causal_inputs(seed):
+    n, n_past = 5 + (seed - 7) % 4, 3 + (seed - 7) % 2
     return [
-        ("causal: five tokens", (5,), {}),
-        ("causal: one token after three", (1,), {"n_past": 3}),
-        ("causal: five tokens after three", (5,), {"n_past": 3}),
+        (f"causal: {n} tokens", (n,), {}),
+        (f"causal: one token after {n_past}", (1,), {"n_past": n_past}),
+        (f"causal: {n} tokens after {n_past}", (n,), {"n_past": n_past}),
     ]
 
 
-def _padding_inputs():
+def _padding_inputs(seed):
+    pairs = _shuffled(seed, np.arange(6)).reshape(2, 3)
     return [
-        ("padding: some filler", (np.array([2, 3, 5]), 7), {}),
-        ("padding: nothing real, nothing filled", (np.array([0, 5]), 5), {}),
-        ("padding: lengths of two axes", (np.array([[1, 2, 3], [4, 0, 2]]), 5), {}),
+        ("padding: some filler", (_shuffled(seed, np.arange(1, 7))[:3], 7), {}),
+        ("padding: nothing real, nothing filled", (_shuffled(seed, [0, 5]), 5), {}),
+        ("padding: lengths of two axes", (pairs, 5), {}),
     ]
 
 
-def _combine_inputs():
+def _combine_inputs(seed):
+    random = partial(_random, seed)
     causal = np.tri(5, dtype=bool)
     padding = (np.arange(5) < np.array([2, 3]).reshape(2, 1, 1, 1)).copy()
-    other = _random(5, 5) > -0.5
+    other = random(5, 5) > -0.5
     return [
         ("combined: two masks", (other, causal), {}),
         ("combined: three masks that broadcast", (causal, padding, other), {}),
@@ -476,6 +639,32 @@ def _combine_inputs():
     ]
 
 
+def _parameter_inputs(seed):
+    h = _shuffled(seed, [2, 3, 5, 7])
+    d_k = _shuffled(seed + 1, [11, 13, 17, 19])
+    sizes = [(int(a * b), int(a)) for a, b in zip(h[:3], d_k[:3], strict=True)]
+    return [(f"parameters: d = {d}, {h} heads", (d, h), {}) for d, h in sizes]
+
+
+def _entry_inputs(seed):
+    h = _shuffled(seed, [2, 3, 5, 7])
+    n = _shuffled(seed + 1, [11, 13, 17, 19])
+    sizes = [(int(b), int(a)) for a, b in zip(h[1:], n[1:], strict=True)]
+    return [(f"softmax entries: {n} tokens, {h} heads", (n, h), {}) for n, h in sizes]
+
+
+# The whole numbers that a call of `attention_cost` gives, each as a function of its own.
+
+
+def _count_parameters(d, n_heads):
+    return cost.attention_cost(1, d, n_heads).parameters if d else 0
+
+
+def _count_softmax_entries(n, n_heads):
+    return cost.attention_cost(n, n_heads, n_heads).softmax_entries
+
+
+_COUNT = ("the count",)
 _SHAPES = {  # the axes of what each step returns
     "softmax": (("weights", "the shape of z"),),
     "scaled_dot_product_attention": (
@@ -491,6 +680,8 @@ _SHAPES = {  # the axes of what each step returns
     "causal_mask": (("the mask", "(n, n_past + n): queries, keys"),),
     "padding_mask": (("the mask", "(..., 1, 1, n): heads, queries, keys"),),
     "combine_masks": (("the mask", "that to which all masks broadcast"),),
+    "count_parameters": ((*_COUNT, "one whole number"),),
+    "count_softmax_entries": ((*_COUNT, "one whole number"),),
 }
 _STEPS = {
     "softmax": (activations.softmax, _softmax_inputs),
@@ -501,6 +692,8 @@ _STEPS = {
     "causal_mask": (masks.causal_mask, _causal_inputs),
     "padding_mask": (masks.padding_mask, _padding_inputs),
     "combine_masks": (masks.combine_masks, _combine_inputs),
+    "count_parameters": (_count_parameters, _parameter_inputs),
+    "count_softmax_entries": (_count_softmax_entries, _entry_inputs),
 }
 # The library's functions that a student's function may call: the steps before its own.
 _ALLOWED = {
@@ -518,7 +711,10 @@ _ALLOWED_CODE = {
 def _candidates(step):
     """Return the functions that may answer like a wrong one, with their catalogue entries."""
     own = [(entry, entry.function) for entry in misconceptions.CATALOGUE if entry.step == step]
+    covered = {entry.covers for entry, _ in own}
     for entry in misconceptions.CATALOGUE:
+        if entry.name in covered:
+            continue
         try:
             own.append((entry, misconceptions.built_with(entry, step)))
         except ValueError:  # no part of this step
@@ -561,8 +757,12 @@ def _answer(function, args, kwargs, parts):
     except BaseException as error:  # sys.exit in a function too
         kind, message = type(error).__name__, _message(error)
         said = f"{kind}: {message}" if message else kind
-        told = f"raised {said}{_place(error, function)}{_in_words(message)}"
-        return _Answer(problem=told, error=said, error_type=kind)
+        callees = _callees(error, function) if kind == "NotImplementedError" else ()
+        if callees:
+            told = f"calls {_chain(callees)}, which is not written yet"
+        else:
+            told = f"raised {said}{_place(error, function)}{_in_words(message)}"
+        return _Answer(problem=told, error=said, error_type=kind, callees=callees)
     if _bytes_of(_arrays_in(args, kwargs)) != before:
         return _Answer(
             arrays=answer.arrays,
@@ -577,6 +777,8 @@ def _read(value, parts):
         return _Answer(problem="returned None: the function has no return, or returns nothing")
     if value is NotImplemented or value is Ellipsis:
         return _Answer(problem=f"returned {value!r}: there is nothing here yet")
+    if parts == _COUNT:
+        return _read_count(value)
     if len(parts) == 1:
         values = (value,)
     elif type(value) not in (tuple, list):
@@ -598,6 +800,17 @@ def _read(value, parts):
                 f"it must be an array of real numbers, and not a huge one"
             )
     return _Answer(arrays=tuple((a.shape, str(a.dtype), _flat(a)) for a in values))
+
+
+def _read_count(value):
+    """Turn one whole number into an answer without axes; a float may be one too."""
+    if type(value) not in _INTEGERS + _FLOATS:  # a subclass could redefine what comparing means
+        return _Answer(problem=f"the count is {_a(value)}: it must be a whole number, an int")
+    if not abs(value) < 1e15:  # NaN fails too
+        return _Answer(problem="the count is NaN, inf or huge, which no count here is")
+    if type(value) in _INTEGERS:
+        return _Answer(arrays=(((), "int", (_int(value),)),))
+    return _Answer(arrays=(((), "float", (_float(value),)),))
 
 
 def _flat(array):
@@ -630,7 +843,27 @@ def _in_words(message):
         return " (two arrays whose sizes do not fit each other axis by axis)"
     if "cannot reshape" in message:
         return " (the new shape does not have as many numbers as the old one)"
+    if "truth value of an array" in message:
+        return " (to ask whether an argument was given, test with `is not None`)"
+    if "cannot be interpreted as an integer" in message:
+        return " (a size must be a whole number: divide sizes with //)"
     return ""
+
+
+def _callees(error, function):
+    """Return the names of the functions that led from a student's function to an error."""
+    frames = [
+        frame.name
+        for frame in _extract_tb(error.__traceback__)
+        if not _in_package(frame.filename) and not frame.filename.startswith(_NUMPY)
+    ]
+    names = [name for name in frames[1:] if not name.startswith("<")]
+    # A decorator has a frame of its own, and the name of what it decorates.
+    return () if not names or names[-1] == getattr(function, "__name__", "") else tuple(names)
+
+
+def _chain(callees):
+    return ", which calls ".join(f"`{name}`" for name in callees)
 
 
 def _place(error, function):
@@ -701,6 +934,12 @@ def _complaint(answer, case):
         (shape, dtype, numbers), (right_shape, right_dtype, right_numbers) = given, expected
         if shape != right_shape:
             return f"{part} has shape {shape}, but should have {right_shape}, {axes}", ""
+        if case.parts == _COUNT:
+            if numbers != right_numbers:
+                return f"the count is {numbers[0]}, but should be {right_numbers[0]}", ""
+            if dtype == "float":
+                remark = "a remark, at no cost: this is a float; // divides whole numbers exactly"
+            continue
         if dtype != right_dtype:
             if (dtype, right_dtype) != ("float64", "float32"):
                 return f"{part} has dtype {dtype}, but should have {right_dtype}", ""
@@ -735,7 +974,7 @@ def _wrong_numbers(part, shape, numbers, right_numbers, case):
         off = [(a, b) for a, b in zip(sums, right_sums, strict=True) if not abs(a - b) < 1e-3]
         if off:
             return (
-                f"a row of {part} sums to {off[0][0]:.3g}, but should to {off[0][1]:.3g}"
+                f"a row of {part} sums to {off[0][0]:.3g}, but should sum to {off[0][1]:.3g}"
                 + ("" if off[0][1] > 0.5 else ", since its query may look nowhere")
             )  # fmt: skip
     difference = max(abs(a - b) for a, b in zip(numbers, right_numbers, strict=True))
@@ -790,11 +1029,11 @@ class _Watch:
 # --- the verdict ------------------------------------------------------------------------------
 
 
-def _cases(step):
+def _cases(step, seed):
     """Return the cases of one step, with all answers that need no student."""
     function, make_inputs = _STEPS[step]
     cases = []
-    for name, args, kwargs in make_inputs():
+    for name, args, kwargs in make_inputs(seed):
         shown = _SHAPES[step]
         if step == "multi_head_attention" and "return_weights" not in kwargs:
             shown = shown[:1]
@@ -810,68 +1049,175 @@ def _cases(step):
 
 
 _CANDIDATES = {step: tuple(_candidates(step)) for step in _STEPS}
-_CASES = {step: _cases(step) for step in _STEPS}
+_PREPARED = {}  # cases by step, for each seed that was asked for
 
 
-def _check_all(steps):
+def prepare(seed=7):
+    """Compute inputs and all answers of the checks with this seed, ahead of any student's code.
+
+    A check does this by itself when it meets a new seed.  Then it is as good as NumPy and
+    `mha_lib` are at that moment; whoever grades the code of others calls this first.
+
+    Parameters
+    ----------
+    seed : int, default 7
+        The ``seed`` that the checks are going to be called with.
+
+    Returns
+    -------
+    seed : int
+        The same seed.
+
+    Raises
+    ------
+    TypeError
+        ``seed`` is not an integer.
+    ValueError
+        ``seed`` is negative.
+
+    Examples
+    --------
+    >>> prepare(11)
+    11
+    """
+    seed = _integer("seed", seed, minimum=0)
+    if seed not in _PREPARED:
+        _PREPARED[seed] = {step: _cases(step, seed) for step in _STEPS}
+    return seed
+
+
+prepare()
+
+
+def _check_all(steps, seed):
     """Check functions, given by the step that each is meant to do, and sum up."""
-    results, texts, verdicts, names = [], [], [], []
-    for step, function in steps:
-        cases, verdict, text, name = _check_step(step, function)
-        results += cases
-        verdicts.append(verdict)
-        texts.append(text if len(steps) == 1 else f"{step}: {text}")
-        if name is not None:
-            names.append(name)
-    n_right = sum(case.passed for case in results)
+    prepared = _PREPARED[prepare(seed)]
+    found = [_check_step(step, function, prepared[step]) for step, function in steps]
+    cases = [case for part in found for case in part.cases]
+    n_right = sum(case.passed for case in cases)
+    verdicts = [part.verdict for part in found]
     if len(set(verdicts)) == 1:
         verdict = verdicts[0]
     elif "not your own" in verdicts:
         verdict = "not your own"
     else:
         verdict = "partly right" if n_right else "wrong"
+    texts = [
+        part.text if len(steps) == 1 else f"{step}: {part.text}"
+        for (step, _), part in zip(steps, found, strict=True)
+    ]
+    remarks = [remark for part in found for remark in part.remarks]
     return CheckResult(
         function=", ".join(step for step, _ in steps),
-        score=n_right / len(results),
+        score=n_right / len(cases),
         verdict=verdict,
-        diagnosis="\n".join(texts),
-        misconception=names[0] if names else None,
-        cases=tuple(results),
+        diagnosis="\n".join([*texts, *dict.fromkeys(remarks)]),
+        misconceptions=tuple(dict.fromkeys(name for part in found for name in part.names)),
+        cases=tuple(cases),
     )
 
 
-def _check_step(step, function):
-    """Return case results, verdict, diagnosis and the name of the misconception, if any."""
-    cases = _CASES[step]
+@dataclass(frozen=True)
+class _Finding:
+    """What there is to say of one function."""
+
+    cases: list
+    verdict: str
+    text: str
+    names: tuple = ()  # of the misconceptions
+    remarks: tuple = ()  # on a function that is right
+
+
+def _check_step(step, function, cases):
+    """Return what there is to say of a function that is meant to do this step."""
     if not callable(function):
         text = f"this is {_a(function)}, not a function: pass the function itself, without ()"
-        return _all_wrong(cases, text), "wrong", text, None
+        return _Finding(_all_wrong(cases, text), "wrong", text)
     answers = []
     with _Watch(step) as watch:
         for case in cases:
             answers.append(_answer(function, case.args, case.kwargs, case.parts))
     if watch.seen:
         text = f"{watch.seen} Writing {step} yourself is the exercise, and so it earns nothing."
-        return _all_wrong(cases, "not your own work"), "not your own", text, None
+        return _Finding(_all_wrong(cases, "not your own work"), "not your own", text)
 
     results, remarks = [], []
     for case, answer in zip(cases, answers, strict=True):
         complaint, remark = _complaint(answer, case)
         results.append(CaseResult(case.name, not complaint, complaint or remark))
-        if remark and remark not in remarks:
+        if remark:
             remarks.append(remark)
     if all(result.passed for result in results):
-        return results, "right", "\n".join(["Right in every case.", *remarks]), None
-    if all(_is_blank(answer) for answer in answers):
-        text = "There is nothing here yet: the function returns nothing, or says so itself."
-        return results, "blank", text, None
-    entry, text = _diagnosis(step, cases, answers, results)
+        return _Finding(results, "right", "Right in every case.", remarks=tuple(remarks))
+    if all(_is_nothing(answer) for answer in answers):
+        return _Finding(results, *_why_nothing(step, function, answers))
+    names, text = _diagnosis(step, cases, answers, results)
     verdict = "partly right" if any(result.passed for result in results) else "wrong"
-    return results, verdict, text, None if entry is None else entry.name
+    return _Finding(results, verdict, text, names)
 
 
 def _all_wrong(cases, message):
     return [CaseResult(case.name, False, message) for case in cases]
+
+
+# --- nothing came back ------------------------------------------------------------------------
+
+
+def _returns_nothing():
+    pass
+
+
+def _raises_a_type():
+    raise NotImplementedError
+
+
+def _raises_an_error():
+    raise NotImplementedError()
+
+
+def _raises_with_a_text():
+    raise NotImplementedError("")
+
+
+def _instructions(code):
+    """Return what a function does, whatever its constants and its version of Python."""
+    return tuple(one.opname for one in get_instructions(code)), code.co_names
+
+
+_STUBS = frozenset(
+    _instructions(stub.__code__)
+    for stub in (_returns_nothing, _raises_a_type, _raises_an_error, _raises_with_a_text)
+)
+
+
+def _is_nothing(answer):
+    return answer.error_type == "NotImplementedError" or answer.problem.startswith(
+        ("returned None", "returned NotImplemented", "returned Ellipsis")
+    )  # fmt: skip
+
+
+def _why_nothing(step, function, answers):
+    """Return verdict and text for a function from which nothing comes back in any case."""
+    callees = next((answer.callees for answer in answers if answer.callees), ())
+    if callees:
+        may_use = callees[0] in _ALLOWED.get(step, ())
+        way_out = f"; use `mha_lib.{callees[0]}` here" if may_use else ""
+        return "wrong", f"Your function calls {_chain(callees)}, which is not written yet{way_out}."
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    if code is not None and _instructions(code) not in _STUBS:
+        if any(answer.error for answer in answers):
+            return "wrong", (
+                "Your function does something and then raises NotImplementedError all the same: "
+                "delete that line."
+            )
+        if any(answer.problem.startswith("returned None") for answer in answers):
+            return "wrong", (
+                "Your function computes something but returns nothing: is `return` missing?"
+            )
+    return "blank", "There is nothing here yet: the function returns nothing, or says so itself."
+
+
+# --- which misconceptions ---------------------------------------------------------------------
 
 
 def _is_mistaken(answer, case):
@@ -879,48 +1225,103 @@ def _is_mistaken(answer, case):
     return bool(answer.arrays) and not _same(answer, case.right, case.tolerance)
 
 
-def _is_blank(answer):
-    return answer.error_type == "NotImplementedError" or answer.problem.startswith(
-        ("returned None", "returned NotImplemented", "returned Ellipsis")
-    )  # fmt: skip
+@dataclass(frozen=True)
+class _Likeness:
+    """How an entry of the catalogue compares with a student's answers.
+
+    ``match`` has the result of `_matches` for each case, and ``explained`` holds the wrong cases
+    in which entry and student are wrong alike.
+    """
+
+    entry: misconceptions.Misconception
+    match: tuple
+    explained: frozenset
+    contradicted: bool  # by a right answer where the entry is wrong
+
+
+def _likenesses(step, cases, answers, failed):
+    """Compare a student's answers with those of all candidates."""
+    found = []
+    for j, (entry, _) in enumerate(_CANDIDATES[step]):
+        match = tuple(
+            _matches(answer, case.wrong[j], case.tolerance)
+            for answer, case in zip(answers, cases, strict=True)
+        )
+        mistaken = [i for i, case in enumerate(cases) if j in case.mistaken]
+        explained = frozenset(i for i in mistaken if i in failed and match[i])
+        contradicted = any(i not in failed for i in mistaken)
+        found.append(_Likeness(entry, match, explained, contradicted))
+    return found
+
+
+def _most_alike(likenesses, left, open_cases, wrong_numbers):
+    """Return the candidates that explain the same of the wrong cases that are left, and best.
+
+    What is not open is explained already.  Equal wrong numbers are no accident.  What failed in
+    its own way, as where an argument is not there yet or the dtype is wrong, says nothing for or
+    against an idea.
+    """
+    best, best_rank = [], (0, 0)
+    for likeness in likenesses:
+        explained = likeness.explained & left
+        telling = explained | (wrong_numbers & left)
+        if 3 * len(explained) < len(telling) or all(likeness.match[i] < 2 for i in explained):
+            continue
+        rank = (
+            sum(likeness.match[i] > 0 for i in open_cases),
+            sum(likeness.match[i] for i in open_cases),
+        )
+        if rank > best_rank:
+            best, best_rank = [likeness], rank
+        elif rank == best_rank:
+            best.append(likeness)
+    # Equally good, but for other cases: that is another mistake, and its turn comes.
+    return [one for one in best if one.explained & left == best[0].explained & left]
+
+
+def _mistakes(step, cases, answers, failed):
+    """Return one list of candidates for each mistake: those that explain the same cases alike."""
+    likenesses = _likenesses(step, cases, answers, failed)
+    wrong_numbers = frozenset(i for i in failed if _is_mistaken(answers[i], cases[i]))
+    left, found = frozenset(failed), []
+    while left:
+        open_cases = [i for i in range(len(cases)) if i in left or i not in failed]
+        best = _most_alike(likenesses, left, open_cases, wrong_numbers)
+        if not best:
+            break
+        found.append(best)
+        left -= best[0].explained
+        # Beside another mistake, only what fits all that is right is believed.
+        likenesses = [one for one in likenesses if not one.contradicted]
+    return found
+
+
+_NUMBER_WORDS = {2: "Two", 3: "Three"}
 
 
 def _diagnosis(step, cases, answers, results):
-    """Return the one entry of the catalogue that answers most like these, or None, and a text."""
+    """Return the names of the misconceptions behind these answers, and what to say of them."""
     failed = [i for i, result in enumerate(results) if not result.passed]
-    best, best_rank, best_match = [], (0, 0), []
-    for j, (entry, _) in enumerate(_CANDIDATES[step]):
-        match = [
-            _matches(answer, case.wrong[j], case.tolerance)
-            for answer, case in zip(answers, cases, strict=True)
-        ]
-        # Equal wrong numbers are no accident.  What failed in its own way, as where an argument
-        # is not there yet or the dtype is wrong, says nothing for or against an idea.
-        explained = [i for i in failed if match[i] and j in cases[i].mistaken]
-        telling = [i for i in failed if i in explained or _is_mistaken(answers[i], cases[i])]
-        if 3 * len(explained) < len(telling) or all(match[i] < 2 for i in explained):
-            continue
-        rank = (sum(m > 0 for m in match), sum(match))
-        if rank > best_rank:
-            best, best_rank, best_match = [entry], rank, match
-        elif rank == best_rank:
-            best.append(entry)
-    if not best:
+    mistakes = _mistakes(step, cases, answers, failed)
+    if not mistakes:
         first = results[failed[0]]
-        return None, f"In the case '{first.name}': {first.message}."
+        return (), f"In the case '{first.name}': {first.message}."
     lines = []
-    if not all(best_match):
-        lines.append("In some cases, though not in all, this is what happens.")
-    if len(best) > 1:
-        lines.append(f"One of these {len(best)} it is; from outside they look the same.")
-    for entry in best:
-        where = "" if entry.step == step else f"In the step {entry.step}: "
-        lines += [
-            f"{where}{entry.sentence}",
-            f"Read on in {entry.chapter}, '{entry.section}'. "
-            f"The mistake is invisible {entry.hides}.",
-        ]
-    unlike = [results[i] for i in failed if not best_match[i]]
+    if len(mistakes) > 1:
+        count = _NUMBER_WORDS.get(len(mistakes), str(len(mistakes)))
+        lines.append(f"{count} things are wrong or missing, each in cases of its own:")
+    for alike in mistakes:
+        if len(alike) > 1:
+            lines.append(f"One of these {len(alike)} it is; from outside they look the same.")
+        for entry in (likeness.entry for likeness in alike):
+            where = "" if entry.step == step else f"In the step {entry.step}: "
+            hides = "" if entry.formal else f" The mistake is invisible {entry.hides}."
+            lines += [f"{where}{entry.sentence}", f"Read on in {entry.where}.{hides}"]
+    explained = frozenset().union(*(alike[0].explained for alike in mistakes))
+    unlike = [results[i] for i in failed if i not in explained]
     if unlike:
-        lines.append(f"Besides, in the case '{unlike[0].name}': {unlike[0].message}.")
-    return best[0] if len(best) == 1 else None, "\n".join(lines)
+        lines += [
+            f"This explains {len(explained)} of {len(failed)} wrong cases.",
+            f"Besides, in the case '{unlike[0].name}': {unlike[0].message}.",
+        ]
+    return tuple(alike[0].entry.name for alike in mistakes if len(alike) == 1), "\n".join(lines)

@@ -2,7 +2,7 @@
 
 `CATALOGUE` holds them all.  Each has the signature of the function that it stands in for, makes
 one mistake, and comes with an input for which the mistake is invisible.  `mha_lib.checks`
-compares a student's answer with them.
+compares a student's answer with them; its `right_function` gives what each stands in for.
 """
 
 import copy
@@ -13,7 +13,14 @@ import numpy as np
 
 SPLIT_CHAPTER = "chapters/02_split_attend_concat_project.ipynb"
 SOFTMAX_CHAPTER = "chapters/01_why_one_head_is_not_enough.ipynb"
+BUDGET_CHAPTER = "chapters/03_compute_budget.ipynb"
 PITFALLS_CHAPTER = "chapters/06_watch_out_for.ipynb"
+_PAGES = {  # as a reader knows them
+    SOFTMAX_CHAPTER: "chapter 1",
+    SPLIT_CHAPTER: "chapter 2",
+    BUDGET_CHAPTER: "chapter 3",
+    PITFALLS_CHAPTER: "Watch out for",
+}
 
 CATALOGUE = []  # a tuple once all functions below have entered themselves
 
@@ -27,7 +34,8 @@ class Misconception:
     name : str
         A few words that no other entry has.
     step : str
-        Name of the `mha_lib` function that it stands in for.
+        Name of the function that it stands in for: one of `mha_lib`, or one of the two counts
+        that `mha_lib.checks.check_budget` asks for.
     function : callable
         The wrong code, with the signature of the right one.
     sentence : str
@@ -42,12 +50,23 @@ class Misconception:
         Returns positional and keyword arguments, ``(args, kwargs)``, that fulfil it.
     exactness : float
         Largest difference from the right result for that input; 0.0 = equal to the bit.
+    formal : bool
+        Whether such inputs are too far-fetched for the condition to help anybody.
+    covers : str
+        Name of an entry for a part of the same step that gives the same results from outside; the
+        sentence then speaks of both.  Empty if there is none.
+
+    Notes
+    -----
+    The property ``where`` says in words where to read on.
 
     Examples
     --------
     >>> entry = next(m for m in CATALOGUE if m.name == "split by a bare reshape")
     >>> entry.hides
     'with one head, or one token'
+    >>> entry.where
+    "chapter 2, 'Step 2: split'"
     >>> entry.function(np.arange(4.0).reshape(2, 2), 2).tolist()  # right: 0 and 2 together
     [[[0.0], [1.0]], [[2.0], [3.0]]]
     """
@@ -61,6 +80,14 @@ class Misconception:
     hides: str
     hiding_input: Callable
     exactness: float = 0.0
+    formal: bool = False
+    covers: str = ""
+
+    @property
+    def where(self):
+        """Page and section to read on in, as a reader knows them."""
+        section = self.section.replace("$", "")
+        return f"{_PAGES[self.chapter]}, '{section}'"
 
 
 def built_with(entry, step):
@@ -115,16 +142,12 @@ def built_with(entry, step):
     return multi_head_attention
 
 
-def _entry(step, name, sentence, *, read, hides, hiding_input, exactness=0.0):
+def _entry(step, name, sentence, *, read, **about):
     """Enter the decorated function into the catalogue."""
     chapter, section = read
 
     def enter(function):
-        CATALOGUE.append(
-            Misconception(
-                name, step, function, sentence, chapter, section, hides, hiding_input, exactness
-            )
-        )
+        CATALOGUE.append(Misconception(name, step, function, sentence, chapter, section, **about))
         return function
 
     return enter
@@ -679,6 +702,7 @@ def _bare_reshapes(
     read=_SPLIT,
     hides="only with one head and one token, but the shape is always right",
     hiding_input=lambda: _layer(n=1, n_heads=1),
+    formal=True,
 )
 def _attend_among_heads(
     x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
@@ -719,8 +743,9 @@ def _scale_by_root_of_d(
     "Your code divides the scores by the model width d, so that all rows come out nearly even; "
     "the scale is the root of the head's width d_k.",
     read=_ATTEND,
-    hides="where queries are 0, so that there is nothing to scale",
+    hides="only where queries are 0, so that there is nothing to scale",
     hiding_input=lambda: ((np.zeros((5, 6)), *_layer()[0][1:]), {"context": _numbers(7, 6)}),
+    formal=True,
 )
 def _scale_by_d(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False):
     def attend(q, k, v, mask):
@@ -745,6 +770,21 @@ def _w_o_forgotten(
 ):
     identity = np.eye(w_v.shape[1], dtype=w_v.dtype)
     return _multi_head(x, w_q, w_k, w_v, identity, n_heads, context, mask, return_weights)
+
+
+@_entry(
+    _MULTI_HEAD,
+    "heads never split",
+    "Your code never splits the projections, so that a single head as wide as all h together "
+    "attends, with one row of weights for each token instead of h; split before attention.",
+    read=_SPLIT,
+    hides="with one head, as long as nobody asks for the weights",
+    hiding_input=_one_head,
+)
+def _never_split(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False):
+    source = x if context is None else context
+    out, weights = _attend(x @ w_q, source @ w_k, source @ w_v, mask)
+    return (out @ w_o, weights) if return_weights else out @ w_o
 
 
 @_entry(
@@ -884,6 +924,38 @@ def _values_from_x(
 
 @_entry(
     _MULTI_HEAD,
+    "queries from the context",
+    "Your code makes the queries from the context too; each token of x asks with a query of its "
+    "own, and the context only gives the keys and values.",
+    read=_OTHER_USES,
+    hides="without a context",
+    hiding_input=_layer,
+)
+def _queries_from_context(
+    x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
+):
+    source = x if context is None else context
+    return _multi_head(source, w_q, w_k, w_v, w_o, n_heads, None, mask, return_weights)
+
+
+@_entry(
+    _MULTI_HEAD,
+    "mask not handed on",
+    "Your code lets queries look at keys that the mask forbids: it does not hand the mask on to "
+    "attention or, if it does, the attention that it calls never uses the mask.",
+    read=_OTHER_USES,
+    hides="without a mask, or with one that allows everything",
+    hiding_input=lambda: _layer(mask=np.ones((5, 5), dtype=bool)),
+    covers="mask ignored",
+)
+def _mask_not_handed_on(
+    x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
+):
+    return _multi_head(x, w_q, w_k, w_v, w_o, n_heads, context, None, return_weights)
+
+
+@_entry(
+    _MULTI_HEAD,
     "mask tiled in the wrong order",
     "Your code folds the heads into the batch and repeats the mask with np.tile, so that a "
     "sequence's heads get the masks of other sequences; np.repeat keeps a sequence together.",
@@ -939,6 +1011,7 @@ def _upper_triangle(n, *, n_past=0):
     read=_OTHER_USES,
     hides="only without tokens: its shape is right, and its numbers never are",
     hiding_input=_call(0),
+    formal=True,
 )
 def _without_diagonal(n, *, n_past=0):
     return np.tri(n, n_past + n, k=n_past - 1, dtype=bool)
@@ -958,6 +1031,19 @@ def _past_not_counted(n, *, n_past=0):
 
 
 @_entry(
+    "causal_mask",
+    "n_past ignored",
+    "Your code ignores n_past, so that the mask has no columns for the n_past keys that stand "
+    "before the first query and that every query may look at.",
+    read=_OTHER_USES,
+    hides="with n_past = 0",
+    hiding_input=_call(5),
+)
+def _past_ignored(n, *, n_past=0):
+    return np.tri(n, dtype=bool)
+
+
+@_entry(
     "padding_mask",
     "filler marked with True",
     "Your code is True where there is filler, but here True means that a key may be looked at, "
@@ -965,6 +1051,7 @@ def _past_not_counted(n, *, n_past=0):
     read=_MASKS,
     hides="only where sequences have no tokens at all (n = 0)",
     hiding_input=_call(np.array([0, 0]), 0),
+    formal=True,
 )
 def _filler_marked(lengths, n):
     return np.arange(n) >= np.asarray(lengths)[..., None, None, None]
@@ -1027,6 +1114,154 @@ def _only_the_last(*masks):
         if mask is not None:
             allowed = mask
     return allowed
+
+
+# --- count_parameters(d, n_heads), count_softmax_entries(n, n_heads) --------------------------
+
+_COUNT = (BUDGET_CHAPTER, "Count first")
+_GROWS = (BUDGET_CHAPTER, "What grows with h")
+
+
+@_entry(
+    "count_parameters",
+    "the layer counted once for each head",
+    "Your code multiplies by the number of heads, as if every head had four (d, d) matrices; the "
+    "heads share them, and each has d / h of the columns.",
+    read=_COUNT,
+    hides="with one head",
+    hiding_input=_call(6, 1),
+)
+def _layer_times_heads(d, n_heads):
+    return 4 * n_heads * d * d
+
+
+@_entry(
+    "count_parameters",
+    "projections of full width for each head",
+    "Your code counts three (d, d) projections for every head and W_O once; a head's projections "
+    "are only d / h wide, and all heads together have three (d, d) matrices.",
+    read=_COUNT,
+    hides="with one head",
+    hiding_input=_call(6, 1),
+)
+def _projections_times_heads(d, n_heads):
+    return 3 * n_heads * d * d + d * d
+
+
+@_entry(
+    "count_parameters",
+    "W_O not counted",
+    "Your code counts the three projections and leaves out W_O, the fourth (d, d) matrix.",
+    read=_COUNT,
+    hides="only without any width (d = 0)",
+    hiding_input=_call(0, 1),
+    formal=True,
+)
+def _w_o_not_counted(d, n_heads):
+    return 3 * d * d
+
+
+@_entry(
+    "count_parameters",
+    "W_O counted as wide as one head",
+    "Your code gives W_O one row for each of the d_k columns of a single head, but it takes in all "
+    "heads side by side, h * d_k = d columns.",
+    read=_COUNT,
+    hides="with one head",
+    hiding_input=_call(6, 1),
+)
+def _w_o_of_one_head(d, n_heads):
+    return 3 * d * d + d // n_heads * d
+
+
+@_entry(
+    "count_parameters",
+    "one head counted for all",
+    "Your code counts the matrices of a single head, d by d_k, and forgets that there are h heads.",
+    read=_COUNT,
+    hides="with one head",
+    hiding_input=_call(6, 1),
+)
+def _one_head_counted(d, n_heads):
+    return 4 * d * (d // n_heads)
+
+
+@_entry(
+    "count_parameters",
+    "biases counted",
+    "Your code adds a bias of d numbers to each of the four products, as libraries can; the layer "
+    "here has w_q, w_k, w_v and w_o and nothing else.",
+    read=_COUNT,
+    hides="only without any width (d = 0)",
+    hiding_input=_call(0, 1),
+    formal=True,
+)
+def _biases_counted(d, n_heads):
+    return 4 * (d * d + d)
+
+
+@_entry(
+    "count_softmax_entries",
+    "one map counted for all heads",
+    "Your code counts n * n scores once, but every head makes n rows of n scores of its own.",
+    read=_GROWS,
+    hides="with one head",
+    hiding_input=_call(5, 1),
+)
+def _one_map(n, n_heads):
+    return n * n
+
+
+@_entry(
+    "count_softmax_entries",
+    "one score for each token",
+    "Your code counts one score for each token of each head, but each token has a whole row of "
+    "them, one for every token that it looks at.",
+    read=_GROWS,
+    hides="with one token",
+    hiding_input=_call(1, 3),
+)
+def _one_score_per_token(n, n_heads):
+    return n_heads * n
+
+
+@_entry(
+    "count_softmax_entries",
+    "the scores divided among the heads",
+    "Your code divides the scores by the number of heads, as the width is divided; each head "
+    "compares all tokens with all tokens, so that the scores grow with h.",
+    read=_GROWS,
+    hides="with one head",
+    hiding_input=_call(5, 1),
+)
+def _divided_among_heads(n, n_heads):
+    return n * n // n_heads
+
+
+@_entry(
+    "count_softmax_entries",
+    "heads compared with each other",
+    "Your code counts as if the tokens of every head met those of every other, (h * n) squared; a "
+    "head compares only its own queries with its own keys.",
+    read=_GROWS,
+    hides="with one head",
+    hiding_input=_call(5, 1),
+)
+def _heads_compared(n, n_heads):
+    return (n_heads * n) ** 2
+
+
+@_entry(
+    "count_softmax_entries",
+    "only the causal half counted",
+    "Your code counts only the pairs that a causal mask allows; here every token looks at every "
+    "token, n * n scores for each head.",
+    read=_GROWS,
+    hides="with one token",
+    hiding_input=_call(1, 3),
+)
+def _causal_half(n, n_heads):
+    return n_heads * n * (n + 1) // 2
 
 
 CATALOGUE = tuple(CATALOGUE)

@@ -23,6 +23,7 @@ PATHS = sorted(
 README_PICTURE = ROOT / "_static" / "mechanism.svg"
 # What a cell tag may be; the build and nbval each act on some of them.
 TAGS = {"hide-input", "hide-cell", "remove-cell", "raises-exception", "nbval-ignore-output"}
+KEPT = ("tags", "mystnb", "nbgrader")  # of a cell's metadata
 NOT_COMMITTED = ("image/png", "application/vnd.jupyter.widget-view+json")
 
 
@@ -41,7 +42,7 @@ def normalised(notebook):
         }
     )
     for cell in notebook.cells:
-        kept = {key: cell.metadata[key] for key in ("tags", "mystnb") if cell.metadata.get(key)}
+        kept = {key: cell.metadata[key] for key in KEPT if cell.metadata.get(key)}
         cell.metadata = nbformat.from_dict(kept)
         if cell.cell_type == "code":
             cell.outputs = _merged_streams(cell.outputs)

@@ -8,20 +8,26 @@ import subprocess
 import sys
 import warnings
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 import mha_lib
 import mha_lib.attention
+import mha_lib.cost
 from mha_lib import checks, misconceptions
 from mha_lib.checks import (
     check_attention,
+    check_budget,
     check_masks,
     check_merge_heads,
     check_multi_head_attention,
     check_softmax,
     check_split_heads,
+    prepare,
+    right_function,
 )
 from mha_lib.misconceptions import CATALOGUE, built_with
 from tests import reference
@@ -33,8 +39,10 @@ CHECKS = {
     "merge_heads": check_merge_heads,
     "multi_head_attention": check_multi_head_attention,
     "causal_mask": check_masks,
-    "padding_mask": lambda f: check_masks(padding=f),
-    "combine_masks": lambda f: check_masks(combine=f),
+    "padding_mask": lambda f, **seed: check_masks(padding=f, **seed),
+    "combine_masks": lambda f, **seed: check_masks(combine=f, **seed),
+    "count_parameters": check_budget,
+    "count_softmax_entries": lambda f, **seed: check_budget(softmax_entries=f, **seed),
 }
 STEPS = list(CHECKS)
 
@@ -107,6 +115,15 @@ def combine_masks(*masks):
     return functools.reduce(np.logical_and, [mask for mask in masks if mask is not None])
 
 
+def count_parameters(d, n_heads):
+    d_k = d // n_heads
+    return sum(np.zeros((d, d_k)).size * 3 for _ in range(n_heads)) + np.zeros((d, d)).size
+
+
+def count_softmax_entries(n, n_heads):
+    return np.zeros((n_heads, n, n)).size
+
+
 SOLUTION = {
     "softmax": softmax,
     "scaled_dot_product_attention": attention,
@@ -116,6 +133,8 @@ SOLUTION = {
     "causal_mask": causal_mask,
     "padding_mask": padding_mask,
     "combine_masks": combine_masks,
+    "count_parameters": count_parameters,
+    "count_softmax_entries": count_softmax_entries,
 }
 
 
@@ -127,6 +146,43 @@ def test_the_reference_solution_earns_full_marks(step):
     assert all(case.passed and not case.message for case in result.cases)
 
 
+SEEDS = [0, 11, 2**40]
+
+
+@pytest.mark.parametrize("seed", [*range(20), 2**40])
+def test_the_reference_solution_earns_full_marks_with_every_seed(seed):
+    for step in STEPS:
+        result = CHECKS[step](SOLUTION[step], seed=seed)
+        assert (result.score, result.diagnosis) == (1.0, "Right in every case."), result
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_another_seed_gives_other_inputs_and_the_same_seed_the_same(step):
+    def inputs(seed):
+        seen = []
+
+        def note(*args, **kwargs):
+            arrays = [*args, *(kwargs[name] for name in sorted(kwargs))]
+            seen.append([(np.shape(a), np.asarray(a).tolist()) for a in arrays if a is not None])
+
+        CHECKS[step](note, seed=seed)
+        return seen
+
+    assert inputs(7) == inputs(np.int64(7))
+    assert all(first != second for first, second in zip(inputs(7), inputs(8), strict=True))
+    if step not in ("causal_mask", "count_parameters", "count_softmax_entries"):
+        shapes = [[[shape for shape, _ in case] for case in inputs(seed)] for seed in (7, 8)]
+        assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_seed_must_be_a_whole_number(step):
+    with pytest.raises(TypeError, match=r"seed must be an integer, not float 1\.5"):
+        CHECKS[step](SOLUTION[step], seed=1.5)
+    with pytest.raises(ValueError, match="seed=-1 is too small: use seed >= 0"):
+        CHECKS[step](SOLUTION[step], seed=-1)
+
+
 def test_all_masks_together_earn_full_marks():
     result = check_masks(causal_mask, padding_mask, combine_masks)
     assert (result.score, result.verdict) == (1.0, "right")
@@ -136,9 +192,35 @@ def test_all_masks_together_earn_full_marks():
 def test_masks_earn_what_each_of_them_earns():
     result = check_masks(causal_mask, padding_mask, lambda *masks: masks[-1])
     assert (result.score, result.verdict) == (6 / 9, "partly right")
-    assert result.misconception == "only the last mask used"
+    assert result.misconceptions == ("only the last mask used",)
     with pytest.raises(TypeError, match="got no function"):
         check_masks()
+
+
+def test_counts_earn_what_each_of_them_earns():
+    assert check_budget(count_parameters, count_softmax_entries).score == 1
+    result = check_budget(count_parameters, lambda n, n_heads: n * n)
+    assert (result.score, result.verdict) == (3 / 6, "partly right")
+    assert result.misconceptions == ("one map counted for all heads",)
+    both = check_budget(lambda d, n_heads: 3 * d * d, lambda n, n_heads: n * n)
+    assert both.misconceptions == ("W_O not counted", "one map counted for all heads")
+    assert both.misconception == "W_O not counted"
+    with pytest.raises(TypeError, match="check_budget got no function: pass your count_param"):
+        check_budget()
+
+
+@pytest.mark.parametrize("kind", [int, float, np.int32, np.int64, np.float64])
+@pytest.mark.parametrize("off", [-1, 0, 1])
+def test_a_count_may_be_any_number_but_never_off_by_one(kind, off):
+    result = check_budget(
+        lambda d, n_heads: kind(count_parameters(d, n_heads) + off),
+        lambda n, n_heads: kind(count_softmax_entries(n, n_heads) + off),
+    )
+    assert result.score == (off == 0)
+    assert result.misconception is None
+    assert ("// divides whole numbers exactly" in result.diagnosis) == (
+        off == 0 and kind in (float, np.float64)
+    )
 
 
 def test_float64_from_float32_is_a_remark_and_costs_nothing():
@@ -151,6 +233,17 @@ def test_float64_from_float32_is_a_remark_and_costs_nothing():
     result = check_attention(shorter)
     assert result.score == 1.0
     assert "float(np.sqrt(d_k))" in result.diagnosis
+    assert repr(result).count("float(np.sqrt(d_k))") == 1
+    assert result._repr_html_().count("float(np.sqrt(d_k))") == 1
+    assert [case.name for case in result.cases if case.message] == ["float32, scores of about 100"]
+
+
+def test_a_remark_on_two_counts_is_shown_once_and_beside_a_mistake_with_its_cases():
+    both = check_budget(lambda d, n_heads: 4.0 * d * d, lambda n, n_heads: 1.0 * n_heads * n * n)
+    assert repr(both).count("// divides whole numbers") == 1
+    assert repr(both).count("\n  right  ") == 6
+    one = check_budget(lambda d, n_heads: 4.0 * d * d, lambda n, n_heads: 0)
+    assert repr(one).count("// divides whole numbers") == 1
 
 
 # --- every entry of the catalogue -------------------------------------------------------------
@@ -167,7 +260,7 @@ def exact_matches(step, function):
                 case.tolerance,
             )
             == 2
-            for case in checks._CASES[step]
+            for case in checks._PREPARED[7][step]
         ):
             names.add(entry.name)
     return names
@@ -178,10 +271,19 @@ def test_an_entry_handed_in_loses_marks_and_is_named(entry):
     result = CHECKS[entry.step](entry.function)
     assert result.score < 1
     assert result.verdict in ("wrong", "partly right")
+    assert result.misconceptions == (entry.name,)
     assert result.misconception == entry.name
-    assert result.diagnosis.startswith(entry.sentence)
-    assert entry.chapter in result.diagnosis
+    hides = "" if entry.formal else f" The mistake is invisible {entry.hides}."
+    assert result.diagnosis == f"{entry.sentence}\nRead on in {entry.where}.{hides}"
     assert exact_matches(entry.step, entry.function) == {entry.name}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
+def test_an_entry_is_named_with_every_seed(entry, seed):
+    result = CHECKS[entry.step](entry.function, seed=seed)
+    assert result.score < 1
+    assert result.misconceptions == (entry.name,)
 
 
 # Both make an array that does not fit W_O, and so the same error.
@@ -195,19 +297,87 @@ def steps_with_parts():
                 function = built_with(entry, step)
             except ValueError:
                 continue
+            if (entry.name, step) == ("mask ignored", "multi_head_attention"):
+                continue  # a test of its own
             yield pytest.param(entry, step, function, id=f"{entry.name} in {step}")
 
 
+@pytest.mark.parametrize("seed", [7, *SEEDS])
 @pytest.mark.parametrize(("entry", "step", "function"), [*steps_with_parts()])
-def test_a_wrong_part_is_named_in_a_larger_step(entry, step, function):
-    result = CHECKS[step](function)
+def test_a_wrong_part_is_named_in_a_larger_step(entry, step, function, seed):
+    result = CHECKS[step](function, seed=seed)
     assert result.score < 1
     assert f"In the step {entry.step}: {entry.sentence}" in result.diagnosis
     if step == "multi_head_attention" and entry.name in ALIKE:
+        assert result.misconceptions == ()
         assert result.misconception is None
         assert "One of these 2 it is" in result.diagnosis
     else:
-        assert result.misconception == entry.name
+        assert result.misconceptions == (entry.name,)
+
+
+BY_NAME = {entry.name: entry for entry in CATALOGUE}
+
+
+@pytest.mark.parametrize("seed", [7, *SEEDS])
+def test_a_mask_that_is_lost_is_said_to_be_lost_on_the_way_or_in_attention(seed):
+    """From outside, a layer that keeps the mask to itself is like attention that ignores it."""
+    ignored = built_with(BY_NAME["mask ignored"], "multi_head_attention")
+    result = check_multi_head_attention(ignored, seed=seed)
+    assert result.misconceptions == ("mask not handed on",)
+    assert "In the step" not in result.diagnosis
+    assert "does not hand the mask on" in result.diagnosis
+    assert "the attention that it calls never uses the mask" in result.diagnosis
+
+
+def test_two_mistakes_in_different_cases_are_both_named():
+    def start(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False):
+        q, k, v = (mha_lib.split_heads(x @ w, n_heads) for w in (w_q, w_k, w_v))
+        heads, weights = mha_lib.scaled_dot_product_attention(q, k, v)
+        out = mha_lib.merge_heads(heads) @ w_o
+        return (out, weights) if return_weights else out
+
+    result = check_multi_head_attention(start)
+    assert result.misconceptions == ("context ignored", "mask not handed on")
+    assert result.misconception == "context ignored"
+    assert result.diagnosis.startswith("Two things are wrong or missing, each in cases of its own")
+    for name in result.misconceptions:
+        assert BY_NAME[name].sentence in result.diagnosis
+    assert "One of these" not in result.diagnosis
+    assert "This explains" not in result.diagnosis  # since it explains everything
+
+
+def test_two_mistakes_that_meet_in_one_case_are_both_named():
+    def short(q, k, v, mask=None):
+        weights = mha_lib.softmax(q @ k.T / np.sqrt(q.shape[-1]))
+        return weights @ v, weights
+
+    result = check_attention(short)
+    assert set(result.misconceptions) == {"all axes transposed", "mask ignored"}
+
+
+def test_a_second_mistake_is_not_named_where_the_code_is_right():
+    """What it would break, the code has right, although it would explain a case that is left."""
+
+    def own(q, k, v, mask=None):
+        if q.ndim == 4:  # k.T fails here
+            q @ k.T
+        if mask is not None and mask.any(axis=-1).all():
+            mask = None  # but a mask with empty rows is used
+        return attention(q, k, v, mask)
+
+    assert check_attention(own).misconceptions == ("all axes transposed",)
+
+
+def test_what_is_explained_is_counted():
+    def split(x, n_heads):
+        n, d = x.shape
+        return x.reshape(n_heads, n, d // n_heads)
+
+    lines = check_split_heads(split).diagnosis.splitlines()
+    assert lines[0] == BY_NAME["split by a bare reshape"].sentence
+    assert lines[2] == "This explains 3 of 4 wrong cases."
+    assert lines[3].startswith("Besides, in the case 'leading axes': raised ValueError")
 
 
 def test_a_mistake_is_named_although_there_is_another_beside_it():
@@ -220,7 +390,7 @@ def test_a_mistake_is_named_although_there_is_another_beside_it():
 
     result = check_attention(two_mistakes)
     assert result.misconception == "scale by d_k without the root"
-    assert "In some cases, though not in all" in result.diagnosis
+    assert "\nThis explains 8 of 9 wrong cases.\n" in result.diagnosis
     assert "'queries that may look nowhere': out holds NaN" in result.diagnosis
 
 
@@ -320,6 +490,93 @@ def test_the_blank_earns_nothing(step, blank):
     assert "nothing here yet" in result.diagnosis
 
 
+@pytest.mark.parametrize("i", range(4))
+def test_a_blank_is_one_however_it_is_wrapped(i):
+    def split_heads(x, n_heads):
+        """Cut the columns into heads."""
+        # YOUR CODE HERE
+        raise NotImplementedError()
+
+    wrapper = wrappers(split_heads)[(0, 2, 3, 4)[i]]
+    expected = "wrong" if i == 3 else "blank"  # an object that calls a function is no stub
+    assert check_split_heads(wrapper).verdict == expected
+
+
+def test_a_function_that_is_not_written_yet_is_named_where_it_is_called():
+    def softmax(z):
+        raise NotImplementedError()
+
+    def scaled_dot_product_attention(q, k, v, mask=None):
+        weights = softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
+        return weights @ v, weights
+
+    result = check_attention(scaled_dot_product_attention)
+    assert (result.score, result.verdict) == (0, "wrong")
+    assert result.diagnosis == (
+        "Your function calls `softmax`, which is not written yet; use `mha_lib.softmax` here."
+    )
+
+    def layer(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False):
+        return scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v)[0] @ w_o
+
+    result = check_multi_head_attention(layer)
+    assert (result.score, result.verdict) == (0, "wrong")
+    assert result.diagnosis == (
+        "Your function calls `scaled_dot_product_attention`, which calls `softmax`, which is not "
+        "written yet; use `mha_lib.scaled_dot_product_attention` here."
+    )
+
+
+def test_no_function_is_recommended_that_there_is_not_or_that_earns_nothing():
+    def helper(x, n_heads):
+        raise NotImplementedError
+
+    def split(x, n_heads):
+        return [helper(x, n_heads) for _ in range(n_heads)]
+
+    told = "Your function calls `helper`, which is not written yet."
+    assert check_split_heads(split).diagnosis == told
+
+    def split_heads(x, n_heads):
+        raise NotImplementedError
+
+    told = "Your function calls `split_heads`, which is not written yet."
+    assert check_merge_heads(lambda x: split_heads(x, 3)).diagnosis == told
+
+
+def test_an_unwritten_function_in_some_of_the_cases_is_told_there():
+    def hide(scores):
+        raise NotImplementedError
+
+    def own(q, k, v, mask=None):
+        return attention(q, k, v) if mask is None else hide(q @ k.swapaxes(-1, -2))
+
+    result = check_attention(own)
+    assert (result.score, result.verdict) == (6 / 9, "partly right")
+    assert result.diagnosis == ("In the case 'a mask': calls `hide`, which is not written yet.")
+
+
+def test_a_missing_return_is_told_for_what_it_is():
+    def split(x, n_heads):
+        x.reshape(*x.shape[:-1], n_heads, -1).swapaxes(-3, -2)
+
+    result = check_split_heads(split)
+    assert (result.score, result.verdict) == (0, "wrong")
+    told = "Your function computes something but returns nothing: is `return` missing?"
+    assert result.diagnosis == told
+
+
+def test_a_stubs_line_that_was_left_in_is_told_for_what_it_is():
+    def split(x, n_heads):
+        heads = x.reshape(*x.shape[:-1], n_heads, -1).swapaxes(-3, -2)
+        raise NotImplementedError()
+        return heads
+
+    result = check_split_heads(split)
+    assert (result.score, result.verdict) == (0, "wrong")
+    assert result.diagnosis.endswith("raises NotImplementedError all the same: delete that line.")
+
+
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("thing", [3, "softmax", np.zeros(3)])
 def test_what_is_no_function_earns_nothing(step, thing):
@@ -389,10 +646,17 @@ def test_warnings_change_no_mark():
         (lambda x, n: x @ x, "a matrix product whose left side has 6 columns, but the right 5"),
         (lambda x, n: x + np.ones(7), "two arrays whose sizes do not fit"),
         (lambda x, n: x.reshape(7, 2), "the new shape does not have as many numbers"),
+        (lambda x, n: x if x else n, "to ask whether an argument was given, test with `is"),
+        (lambda x, n: x or n, "to ask whether an argument was given, test with `is"),
+        (
+            lambda x, n: x.reshape(5, n, 6 / n),
+            "a size must be a whole number: divide sizes with //",
+        ),
     ],
 )
-def test_what_numpy_says_of_sizes_is_put_into_words(function, words):
-    assert words in first_message(check_split_heads, function)
+def test_what_numpy_says_is_put_into_words(function, words):
+    # After a bracket, since the line of the student's code, here with the words, is told too.
+    assert f" ({words}" in first_message(check_split_heads, function)
 
 
 class NamelessError(Exception):
@@ -446,6 +710,12 @@ class Liar(np.ndarray):
         (check_attention, lambda q, k, v, mask=None: (attention(q, k, v)[0], 1.0), "is a float"),
         (check_split_heads, lambda x, n: x, "(..., h, n, d_k): heads in front of tokens"),
         (check_masks, lambda n, n_past=0: causal_mask(n, n_past=n_past) * 1.0, "dtype float64"),
+        (check_budget, lambda d, n_heads: str(4 * d * d), "the count is a str: it must be a whole"),
+        (check_budget, lambda d, n_heads: np.array([4 * d * d]), "the count is an ndarray"),
+        (check_budget, lambda d, n_heads: True, "the count is a bool"),
+        (check_budget, lambda d, n_heads: float("nan"), "the count is NaN, inf or huge"),
+        (check_budget, lambda d, n_heads: 10**5000, "the count is NaN, inf or huge"),
+        (check_budget, lambda d, n_heads: 4 * d * d + 1, "but should be"),
         (check_masks, lambda n, n_past=0: ~causal_mask(n, n_past=n_past), "wrong in 25 of its 25"),
         (check_masks, lambda n: causal_mask(n).T, "wrong in 20 of its 25 entries"),
     ],
@@ -459,7 +729,9 @@ def test_weights_that_do_not_sum_to_1_are_told_so():
         out, weights = attention(q, k, v, mask)
         return out, weights / 2
 
-    assert first_message(check_attention, half) == "a row of weights sums to 0.5, but should to 1"
+    assert first_message(check_attention, half) == (
+        "a row of weights sums to 0.5, but should sum to 1"
+    )
 
 
 def test_changing_the_input_costs_the_case_and_is_told():
@@ -501,10 +773,28 @@ def wrappers(function):
     return [function, wrapper, wrapped, functools.partial(function), Callable()]
 
 
+LIBRARY = {step: getattr(mha_lib, step, None) for step in STEPS} | {
+    "count_parameters": lambda d, n_heads: mha_lib.attention_cost(1, d, n_heads).parameters,
+    "count_softmax_entries": lambda n, n_heads: (
+        mha_lib.attention_cost(n, n_heads, n_heads).softmax_entries
+    ),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_right_function_is_the_librarys(step):
+    if hasattr(mha_lib, step):
+        assert right_function(step) is getattr(mha_lib, step)
+    else:
+        assert right_function(step)(14, 7) == LIBRARY[step](14, 7) > 0
+    with pytest.raises(ValueError, match="there is no step 'nothing': use one of softmax, "):
+        right_function("nothing")
+
+
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("i", range(5))
 def test_the_librarys_own_function_is_flagged_however_it_is_wrapped(step, i):
-    result = CHECKS[step](wrappers(getattr(mha_lib, step))[i])
+    result = CHECKS[step](wrappers(LIBRARY[step])[i])
     assert (result.score, result.verdict) == (0.0, "not your own")
     assert "it earns nothing" in result.diagnosis
 
@@ -571,6 +861,8 @@ WRONG = {
     "causal_mask": lambda n, *, n_past=0: np.zeros((n, n + n_past), bool),
     "padding_mask": lambda lengths, n: np.zeros((*lengths.shape, 1, 1, n), bool),
     "combine_masks": lambda *masks: np.zeros((5, 5), bool),
+    "count_parameters": lambda d, n_heads: 0,
+    "count_softmax_entries": lambda n, n_heads: 0,
 }
 COMPARISONS = [
     "allclose", "array_equal", "array_equiv", "isclose", "all", "any", "isnan", "isfinite", "abs",
@@ -579,10 +871,12 @@ COMPARISONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("seed", [7, 101])
 @pytest.mark.parametrize("step", STEPS)
-def test_patched_comparisons_and_library_functions_earn_nothing(step, monkeypatch):
+def test_patched_comparisons_and_library_functions_earn_nothing(step, seed, monkeypatch):
     wrong = WRONG[step]
-    before = CHECKS[step](wrong)
+    prepare(seed)
+    before = CHECKS[step](wrong, seed=seed)
     for name in COMPARISONS:
         monkeypatch.setattr(np, name, right)
     for name in ("assert_allclose", "assert_array_equal", "assert_equal"):
@@ -591,7 +885,8 @@ def test_patched_comparisons_and_library_functions_earn_nothing(step, monkeypatc
         for name, function in WRONG.items():
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, function)
-    result = CHECKS[step](wrong)
+    monkeypatch.setattr(mha_lib.cost, "attention_cost", lambda *a: SimpleNamespace(parameters=0))
+    result = CHECKS[step](wrong, seed=seed)
     monkeypatch.undo()
     assert result == before
     assert result.score == 0
@@ -655,6 +950,38 @@ def test_the_text_shows_score_diagnosis_and_every_case():
     assert sum(line.startswith("  wrong  ") for line in lines) == 4
 
 
+def test_a_case_whose_context_decides_says_so():
+    context_ignored = check_multi_head_attention(BY_NAME["context ignored"].function)
+    assert all("a context" in case.name for case in context_ignored.cases if not case.passed)
+
+
+def test_what_is_said_of_many_cases_is_said_once():
+    result = check_split_heads(raising(ValueError("no")))
+    assert len(result.cases) == 4
+    assert repr(result).splitlines()[2:] == [f"  wrong  in all 4 cases: {result.cases[0].message}"]
+    page = Text(result._repr_html_())
+    assert page.tags.count("tr") == 2
+    assert "in all 4 cases" in page.text
+
+    def no_batch(x, n_heads):
+        if x.ndim > 2 or len(x) == 3:
+            raise ValueError("no")
+        return split_heads(x, n_heads)
+
+    lines = repr(check_split_heads(no_batch)).splitlines()[2:]
+    assert lines[0] == "  right  three heads"
+    assert lines[1].startswith("  wrong  as many heads as tokens; leading axes: raised ValueError")
+    assert lines[2] == "  right  heads that divide the tokens too"
+    assert len(lines) == 3
+
+
+def test_no_file_name_is_shown():
+    for entry in CATALOGUE:
+        result = CHECKS[entry.step](entry.function)
+        for shown in (repr(result), result._repr_html_()):
+            assert ".ipynb" not in shown
+
+
 def test_the_html_says_the_same_and_runs_nothing_of_the_students():
     result = check_split_heads(raising(ValueError("<script>alert(1)</script> & more")))
     page = Text(result._repr_html_())
@@ -665,6 +992,23 @@ def test_the_html_says_the_same_and_runs_nothing_of_the_students():
     assert result.cases[0].message in page.text
 
 
+def test_a_program_finds_the_verdict_in_the_outputs_of_a_notebook():
+    """What a cell of a notebook stores, made by IPython's own formatter."""
+    entry = next(entry for entry in CATALOGUE if entry.step == "split_heads")
+    result = check_split_heads(entry.function)
+    stored, _ = InteractiveShell.instance().display_formatter.format(result)
+    assert stored["text/plain"] == repr(result)
+    assert stored["text/html"] == result._repr_html_()
+    assert json.loads(json.dumps(stored["application/vnd.mha-lib.check+json"])) == {
+        "function": "split_heads",
+        "score": 0.0,
+        "verdict": "wrong",
+        "diagnosis": result.diagnosis,
+        "misconception": entry.name,
+        "misconceptions": [entry.name],
+    }
+
+
 def test_a_result_cannot_be_changed():
     result = check_split_heads(empty)
     with pytest.raises(AttributeError):
@@ -673,7 +1017,7 @@ def test_a_result_cannot_be_changed():
 
 def test_no_input_of_a_check_has_sizes_under_which_all_mistakes_hide():
     """At least one case of each check has different sizes along all axes."""
-    for step, cases in checks._CASES.items():
+    for step, cases in checks._PREPARED[7].items():
         for candidate, (entry, _) in enumerate(checks._CANDIDATES[step]):
             right_anyway = [
                 case.name

@@ -22,7 +22,7 @@ LAYERS = [
     ["blocked"],
     ["multihead", "palette"],
     ["layer", "train", "heads", "encoder", "checks", "diagram"],
-    ["models"],
+    ["models", "effects"],
     ["experiments"],
     ["plots", "widgets"],
 ]

@@ -2,13 +2,15 @@
 
 import inspect
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import mha_lib
+from mha_lib.checks import right_function
+from mha_lib.effects import draw
 from mha_lib.misconceptions import CATALOGUE, built_with
 
 BOOK = Path(__file__).parents[1]
@@ -23,7 +25,7 @@ BEYOND = {("softmax", "axis"), ("multi_head_attention", "n_kv_heads")}
 
 
 def as_arrays(value):
-    return value if isinstance(value, tuple) else (value,)
+    return tuple(map(np.asarray, value if isinstance(value, tuple) else (value,)))
 
 
 def name_of(entry):
@@ -42,6 +44,7 @@ def test_there_are_enough_entries_and_each_step_has_some():
     assert {entry.step for entry in CATALOGUE} == {
         "softmax", "scaled_dot_product_attention", "split_heads", "merge_heads",
         "multi_head_attention", "causal_mask", "padding_mask", "combine_masks",
+        "count_parameters", "count_softmax_entries",
     }  # fmt: skip
 
 
@@ -52,7 +55,7 @@ def test_no_two_entries_share_a_name_or_a_sentence():
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=name_of)
 def test_an_entry_has_the_signature_of_what_it_stands_in_for(entry):
-    right = inspect.signature(getattr(mha_lib, entry.step)).parameters
+    right = inspect.signature(right_function(entry.step)).parameters
     wrong = inspect.signature(entry.function).parameters
     expected = [name for name in right if (entry.step, name) not in BEYOND]
     assert list(wrong) == expected
@@ -71,9 +74,39 @@ def test_an_entry_speaks_to_the_student_in_one_sentence(entry):
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=name_of)
+def test_an_entry_says_where_to_read_on_as_a_reader_would(entry):
+    first_lines = json.loads((BOOK / entry.chapter).read_text("utf-8"))["cells"][0]["source"]
+    title = first_lines[0].strip("# \n")
+    page, section = re.fullmatch(r"(.*), '(.*)'", entry.where).groups()
+    if page != title:
+        assert page == f"chapter {int(Path(entry.chapter).name[:2])}"
+    assert section in [heading.replace("$", "") for heading in headings(entry.chapter)]
+
+
+def test_the_pages_of_mistakes_are_called_by_their_title():
+    names = {entry.name: entry.where for entry in CATALOGUE}
+    assert names["mask polarity flipped"] == "Watch out for, 'Mistakes with masks'"
+    assert names["W_O forgotten"] == "chapter 2, 'What W_O adds'"
+
+
+def test_a_condition_that_hides_for_forms_sake_says_only():
+    for entry in CATALOGUE:
+        assert entry.formal == entry.hides.startswith("only "), entry.name
+
+
+def test_what_an_entry_covers_is_a_part_that_gives_the_same():
+    covering = [entry for entry in CATALOGUE if entry.covers]
+    assert [entry.name for entry in covering] == ["mask not handed on"]
+    (part,) = (entry for entry in CATALOGUE if entry.name == covering[0].covers)
+    args, kwargs = draw(covering[0].step, "a mask", 0)
+    built = built_with(part, covering[0].step)
+    assert_array_equal(built(*args, **kwargs), covering[0].function(*args, **kwargs))
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=name_of)
 def test_an_entry_hides_where_it_says(entry):
     args, kwargs = entry.hiding_input()
-    right = as_arrays(getattr(mha_lib, entry.step)(*args, **kwargs))
+    right = as_arrays(right_function(entry.step)(*args, **kwargs))
     wrong = as_arrays(entry.function(*args, **kwargs))
     for expected, found in zip(right, wrong, strict=True):
         assert found.shape == expected.shape
@@ -98,7 +131,7 @@ def test_a_hiding_input_is_made_anew_for_each_caller(entry):
     ids=lambda value: getattr(value, "name", value),
 )
 def test_a_step_built_with_a_wrong_part_is_wrong(entry, step, rng):
-    function, right = built_with(entry, step), getattr(mha_lib, step)
+    function, right = built_with(entry, step), right_function(step)
     expected = [name for name in inspect.signature(right).parameters if (step, name) not in BEYOND]
     assert list(inspect.signature(function).parameters) == expected
     size = np.array([100.0, 1.0])[:, None, None]  # of the two sequences of the batch

@@ -49,6 +49,13 @@ def test_every_cell_that_prints_has_its_output(path):
             assert cell.outputs, cell.source
 
 
+def test_every_output_can_be_read(path):
+    """An output without a form for readers would be left out of the page without a warning."""
+    for cell in code_cells(path):
+        for output in cell.outputs:
+            assert "text/plain" in output.get("data", ["text/plain"]), cell.source
+
+
 def test_stored_form_is_the_normalised_form(path):
     notebook = notebooks.read(path)
     assert notebook == notebooks.normalised(notebook), "run `make notebooks`"

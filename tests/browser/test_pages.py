@@ -56,6 +56,22 @@ def test_dark_page_is_printed_in_light(visit, site):
     assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+@pytest.mark.parametrize("name", ["01_why_one_head_is_not_enough", "06_watch_out_for"])
+def test_paper_shows_what_was_folded_except_code_and_the_screen_folds_it_again(visit, site, name):
+    tab = visit().open(f"{site}/chapters/{name}.html")
+    unfolded = "document.querySelector('.sd-dropdown').open = true"  # by the reader, to stay so
+    folded = """[...document.querySelectorAll("details:not([open]), .toggle-hidden")]
+      .map((part) => part.matches(".hide") ? "code" : part.textContent.trim())"""
+    tab.evaluate(unfolded)
+    before = tab.evaluate(folded)
+    tab.evaluate(f'addEventListener("beforeprint", () => {{ window.paper = {folded}; }})')
+    tab.pdf()
+    assert tab.evaluate("paper") == [part for part in before if part == "code"]
+    assert tab.evaluate(folded) == before
+    assert tab.evaluate("document.querySelector('.sd-dropdown').open")
+    assert len(set(before)) > 4  # answers, solutions, and tables or code
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_formulas_and_icons_are_drawn(visit, site, page):
     tab = visit().open(f"{site}/{page}")

@@ -1,0 +1,319 @@
+"""The command: grade a folder of notebooks."""
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from multiprocessing.connection import wait
+from pathlib import Path
+
+import psutil
+from tqdm import tqdm
+
+import mha_lib
+from assignments.grader import collect, course, execute, report
+
+ASSIGNMENTS = Path(__file__).resolve().parent.parent
+PATIENCE = 60  # seconds, beyond its limit, in which a notebook's processes must have ended
+
+
+class GraderDamagedError(Exception):
+    """The grader's own files are not what they were at the start."""
+
+
+def main(arguments=None):
+    """Grade what the command line names; return the exit code."""
+    options = _options(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up after that as well
+    try:
+        with _alone(options.out, options.submissions):
+            return grade(options.submissions, options.out, options.jobs, options.limits)
+    except (OSError, ValueError, GraderDamagedError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped.  What is graded is kept; the same command goes on.", file=sys.stderr)
+        return 130
+
+
+def grade(submissions, out, jobs, limits):
+    """Grade all notebooks that are new or changed, and write the report.
+
+    Parameters
+    ----------
+    submissions : pathlib.Path
+        Folder or archive with notebooks; nothing in it is changed.
+    out : pathlib.Path
+        Folder for all results.
+    jobs : int
+        How many notebooks run side by side.
+    limits : execute.Limits
+        What each may use.
+
+    Returns
+    -------
+    code : int
+        0 if every submission was graded, 1 if not.
+
+    Raises
+    ------
+    GraderDamagedError
+        A submission changed the files of the grader or of `mha_lib`, in this run or before.
+    """
+    results = out / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    tools = _tools_print()
+    _refuse_if_damaged(out, tools)
+    with tempfile.TemporaryDirectory(prefix="collected-") as unpacked:
+        names = _read(out / "students.json") or {}
+        found, left_aside = collect.collect(submissions, Path(unpacked), names)
+        if not found:
+            raise FileNotFoundError(f"there is no notebook in {submissions}")
+        _write(out / "students.json", names | {one.source: one.student for one in found})
+        book = course.Course(out / "course", ASSIGNMENTS)
+        release = f"{tools} {book.source.read_bytes().hex()} {asdict(limits)}"
+        done, waiting = {}, []
+        for submission in found:
+            data = b"" if submission.path is None else submission.path.read_bytes()
+            mark = hashlib.sha256(release.encode() + submission.problem.encode() + data).hexdigest()
+            earlier = _read(results / f"{submission.student}.json")
+            if _is_done(earlier, mark, book, submission.student):
+                done[submission.student] = earlier
+            else:
+                waiting.append((submission, data, mark))
+        n_before = len(done)
+        with tqdm(total=len(found), initial=n_before, unit="notebook", desc="grading") as bar:
+            for result in _run_all(waiting, book, jobs, limits):
+                if _tools_print() != tools:
+                    _write(out / "damaged.json", tools)
+                    _refuse_if_damaged(out, _tools_print(), result["student"])
+                _write(results / f"{result['student']}.json", result)
+                done[result["student"]] = result
+                bar.update()
+    ordered = [done[submission.student] for submission in found]
+    graded = [result["student"] for result in ordered if not result["problem"]]
+    marks, comments = book.marks(graded)
+    report.write(out, book, ordered, marks, comments)
+    print(report.summary(out, ordered, marks, n_before, left_aside))
+    return 0 if len(graded) == len(ordered) else 1
+
+
+def _refuse_if_damaged(out, tools, student="an earlier submission"):
+    """Raise if the grader's code is not what it was when it was last known to be whole."""
+    whole = _read(out / "damaged.json")
+    if whole is None:
+        return
+    if tools == whole:
+        (out / "damaged.json").unlink()
+        return
+    raise GraderDamagedError(
+        f"the files of the grader or of mha_lib changed while {student} ran, or another submission "
+        "beside it: restore them (git status shows which), look into that submission, and grade "
+        "in a container"
+    )
+
+
+def _is_done(earlier, mark, book, student):
+    """Return whether a result of an earlier run still holds."""
+    if earlier is None or earlier["mark"] != mark:
+        return False
+    return not earlier["may_pass"] if earlier["problem"] else book.has(student)
+
+
+def _run_all(waiting, book, jobs, limits):
+    """Run what waits, some side by side, and yield a result for each as it ends."""
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    context = multiprocessing.get_context(method)
+    if method == "forkserver":
+        context.set_forkserver_preload(["assignments.grader.execute"])
+    waiting = waiting[::-1]
+    running = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                submission, data, mark = waiting.pop()
+                result = {
+                    "student": submission.student,
+                    "source": submission.source,
+                    "mark": mark,
+                    "problem": submission.problem,
+                    "may_pass": False,  # whether the problem may be gone next time
+                    "remarks": [],
+                    "checks": {},
+                    "troubles": {},
+                    "flags": [],
+                    "seconds": 0.0,
+                }
+                if not result["problem"]:
+                    try:
+                        notebook, result["remarks"] = book.prepared(data, submission.student)
+                    except course.NotGradableError as error:
+                        result["problem"] = str(error)
+                    except Exception as error:  # one file must not stop the others
+                        result["problem"] = f"it cannot be prepared: {_first_line(error)}"
+                if result["problem"]:
+                    yield result
+                    continue
+                run = _Run(context, notebook, book.seeds, limits, result, data)
+                running[run.process.sentinel] = run
+            ended = wait(list(running), timeout=1)
+            for sentinel, run in list(running.items()):
+                if sentinel in ended or run.is_late:
+                    del running[sentinel]
+                    yield run.finished(book)
+    finally:
+        for run in running.values():
+            run.end()
+            run.clean()
+
+
+class _Run:
+    """One notebook while it runs."""
+
+    def __init__(self, context, notebook, seeds, limits, result, data):
+        self.result, self.data, self.limits = result, data, limits
+        # Two folders: the student's code knows only the second.
+        self.folder = tempfile.TemporaryDirectory(prefix="submission-", ignore_cleanup_errors=True)
+        self.scratch = tempfile.TemporaryDirectory(prefix="scratch-", ignore_cleanup_errors=True)
+        self.target = Path(self.folder.name) / "executed.ipynb"
+        source = Path(self.folder.name) / "prepared.ipynb"
+        source.write_text(json.dumps(notebook), encoding="utf-8")
+        self.mark, self.nonce = secrets.token_hex(), secrets.token_hex()
+        places = (str(source), str(self.target), self.scratch.name)
+        self.process = context.Process(
+            target=execute.run_notebook, args=(*places, seeds, limits, self.mark, self.nonce)
+        )
+        self.began = time.monotonic()
+        self.process.start()
+
+    @property
+    def is_late(self):
+        return time.monotonic() - self.began > self.limits.seconds + PATIENCE
+
+    def finished(self, book):
+        """Return what came of it."""
+        late = self.is_late
+        self.end()
+        result = self.result
+        result["seconds"] = round(time.monotonic() - self.began, 2)
+        if late or self.process.exitcode:
+            reason = Path(f"{self.target}.error")
+            result["may_pass"] = True
+            result["problem"] = (
+                f"it did not end within {self.limits.seconds + PATIENCE:g} seconds"
+                if late
+                else f"the process that ran it ended with code {self.process.exitcode}"
+                f"{': ' + reason.read_text() if reason.exists() else ''}"
+            )
+        else:
+            try:
+                notebook = course.read_executed(self.target)
+                result["checks"], result["troubles"], result["flags"] = book.save(
+                    notebook, self.data, result["student"], self.nonce
+                )
+            except Exception as error:  # as above
+                result["may_pass"] = True
+                result["problem"] = f"its marks cannot be read: {_first_line(error)}"
+        self.clean()
+        return result
+
+    def end(self):
+        """End every process that belongs to it."""
+        if self.process.is_alive():
+            with suppress(psutil.Error):  # one that ends by itself at this moment
+                for child in psutil.Process(self.process.pid).children(recursive=True):
+                    child.kill()
+            self.process.kill()
+        self.process.join()
+        execute.end_processes(self.mark)
+
+    def clean(self):
+        """Remove its folders."""
+        self.folder.cleanup()
+        self.scratch.cleanup()
+
+
+def _first_line(error):
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+def _options(arguments):
+    parser = argparse.ArgumentParser(
+        prog="python -m assignments.grader",
+        description="Grade notebooks of the assignment.  Run again after a stop, or when new "
+        "notebooks have come: only what is new or changed is graded.",
+    )
+    usual = execute.Limits()
+    parser.add_argument("submissions", type=Path, help="folder, zip or notebook")
+    parser.add_argument("out", type=Path, help="folder for grades, feedback and report")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="side by side")
+    parser.add_argument("--seconds", type=float, default=usual.seconds, help="for a notebook")
+    parser.add_argument("--cell-seconds", type=float, default=usual.cell_seconds, help="for a cell")
+    parser.add_argument("--megabytes", type=int, default=usual.megabytes, help="for a notebook")
+    options = parser.parse_args(arguments)
+    for name in ("jobs", "seconds", "cell_seconds", "megabytes"):
+        if getattr(options, name) <= 0:
+            parser.error(f"--{name.replace('_', '-')} must be above 0")
+    options.limits = execute.Limits(
+        seconds=options.seconds, cell_seconds=options.cell_seconds, megabytes=options.megabytes
+    )
+    return options
+
+
+@contextmanager
+def _alone(out, submissions):
+    """Keep two graders from writing into one folder."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"OUT={out} is a file: name a folder")
+    inside = submissions.resolve()
+    if submissions.is_dir() and inside in (out.resolve(), *out.resolve().parents):
+        raise ValueError(f"OUT={out} lies in SUBMISSIONS={submissions}: choose another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    lock = out / ".lock"
+    try:
+        owner = int(lock.read_text())
+    except (OSError, ValueError):
+        owner = None
+    if owner is not None and owner != os.getpid() and psutil.pid_exists(owner):
+        raise ValueError(f"another grader (process {owner}) writes to {out}: wait for it, or "
+                         f"delete {lock} if that is no grader")  # fmt: skip
+    lock.write_text(str(os.getpid()))
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+
+
+def _tools_print():
+    """Return a fingerprint of all code that gives marks."""
+    digest = hashlib.sha256()
+    for folder in (Path(mha_lib.__file__).parent, Path(__file__).parent):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _read(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _write(path, content):
+    """Write a file that is either whole or not there."""
+    partial = path.with_suffix(".part")
+    partial.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    os.replace(partial, path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
