@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mha_lib import _check
 from mha_lib.attention import scaled_dot_product_attention
 
 BLOCK = 128  # queries; with as many keys as a text has, their scores stay in the cache
@@ -25,11 +26,11 @@ def attention_output(q, k, v, mask=None):
     Parameters
     ----------
     q : float array, (..., H, Tq, Dk)
-        Queries, checked.
+        Queries of all heads.
     k : float array, (..., Hkv, Tk, Dk)
-        Keys, checked.  Hkv divides H; neighbouring heads of queries share one head of keys.
+        Keys.  Hkv divides H; neighbouring heads of queries share one head of keys.
     v : float array, (..., Hkv, Tk, Dv)
-        Values, checked, with the leading axes of ``k``.
+        Values, one for each key.
     mask : bool array broadcastable to (..., H, Tq, Tk), optional
         True = this query may look at this key.
 
@@ -37,6 +38,13 @@ def attention_output(q, k, v, mask=None):
     -------
     out : float array, (..., H, Tq, Dv)
         Agrees with the plain computation up to rounding.
+
+    Raises
+    ------
+    ValueError
+        Sizes disagree, or Hkv does not divide H; the message names the argument and both sizes.
+    TypeError
+        ``mask`` is not boolean, or an array is not real.
 
     Notes
     -----
@@ -48,9 +56,21 @@ def attention_output(q, k, v, mask=None):
     >>> attention_output(q, k, v)
     array([[[1.]]])
     """
-    *sequences, n_heads, n_queries, _ = q.shape
+    q = _check.real_array("q", q, axes=("H", "Tq", "Dk"))
+    k = _check.real_array("k", k, axes=("Hkv", "Tk", "Dk"))
+    v = _check.real_array("v", v, axes=("Hkv", "Tk", "Dv"))
+    for left, left_size, right, right_size, way_out in (
+        ("q axis Dk", q.shape[-1], "k axis Dk", k.shape[-1], "project both to one width"),
+        ("k axis Tk", k.shape[-2], "v axis Tk", v.shape[-2], "give every key exactly one value"),
+        ("k axis Hkv", k.shape[-3], "v axis Hkv", v.shape[-3], "give each head keys and values"),
+    ):
+        _check.same_size(left, left_size, right, right_size, way_out)
+    _check.not_empty("q and k", "Dk", q.shape[-1], "a query needs at least one number to compare")
+    _check.not_empty("k and v", "Hkv", k.shape[-3], "queries need at least one head of keys")
+    n_heads, n_queries = q.shape[-3:-1]
+    _check.divides("Hkv", k.shape[-3], "H", n_heads)
     group = n_heads // k.shape[-3]
-    sequences = np.broadcast_shapes(tuple(sequences), k.shape[:-3])
+    sequences = _check.leading_shape({"q": q, "k": k, "v": v}, n_trailing=3)
     leading = (*sequences, n_heads)
     q = np.broadcast_to(q, (*leading, *q.shape[-2:]))
     k, v = (np.broadcast_to(a, (*sequences, *a.shape[-3:])) for a in (k, v))
@@ -58,7 +78,8 @@ def attention_output(q, k, v, mask=None):
     out = np.empty((*leading, n_queries, v.shape[-1]), dtype)  # (..., H, Tq, Dv)
     scores = np.empty((min(BLOCK, n_queries), k.shape[-2]), dtype)  # (block, Tk), used again
     if mask is not None:
-        mask = np.broadcast_to(mask, (*leading, n_queries, k.shape[-2]))
+        shape = (*leading, n_queries, k.shape[-2])
+        mask = np.broadcast_to(_check.boolean_mask("mask", mask, shape), shape)
     for *sequence, head in np.ndindex(*leading):
         at, shared = (*sequence, head), (*sequence, head // group)
         _one_head(q[at], k[shared], v[shared], None if mask is None else mask[at], out[at], scores)

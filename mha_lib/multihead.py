@@ -199,15 +199,18 @@ def multi_head_attention(
             f"give {name} one row for each column of {tokens_name}",
         )  # fmt: skip
     _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads)
-    leading = _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
-    if mask is not None:
-        mask = _check.boolean_mask("mask", mask, (*leading, n_heads, x.shape[-2], source.shape[-2]))
+    _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
 
     with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
-        q, k, v = _project(x, source, w_q, w_k, w_v)
+        in_blocks = not return_weights and x.shape[-2] * source.shape[-2] >= MANY_SCORES
+        if in_blocks and source is x and w_q.dtype == w_k.dtype == w_v.dtype:
+            q, k, v = _project_at_once(x, w_q, w_k, w_v)
+        else:
+            q, k, v = x @ w_q, source @ w_k, source @ w_v
         q = split_heads(q, n_heads)  # (..., h, Tq, d_k)
-        k, v = (split_heads(a, n_kv_heads) for a in (k, v))  # (..., h_kv, Tk, d_k or d_v)
-        if not return_weights and q.shape[-2] * k.shape[-2] >= MANY_SCORES:
+        k = split_heads(k, n_kv_heads)  # (..., h_kv, Tk, d_k)
+        v = split_heads(v, n_kv_heads)  # (..., h_kv, Tk, d_v)
+        if in_blocks:
             return merge_heads(attention_output(q, k, v, mask)) @ w_o  # (..., Tq, d_out)
         if n_kv_heads < n_heads:
             # No larger than the keys and values of h heads; the mask and all else stay as they are.
@@ -217,13 +220,10 @@ def multi_head_attention(
     return (out, weights) if return_weights else out
 
 
-def _project(x, source, w_q, w_k, w_v):
-    """Return queries, keys and values of all heads, from one product where there is one source."""
-    weights = (w_q, w_k, w_v)
-    if source is not x or len({w.dtype for w in weights}) > 1:
-        return x @ w_q, source @ w_k, source @ w_v
-    widths = np.cumsum([w.shape[1] for w in weights[:-1]])
-    return np.split(x @ np.concatenate(weights, axis=1), widths, axis=-1)
+def _project_at_once(x, *weights):
+    """Return ``x @ w`` for each ``w`` of one dtype, from a single product."""
+    ends = np.cumsum([w.shape[1] for w in weights[:-1]])
+    return np.split(x @ np.concatenate(weights, axis=1), ends, axis=-1)
 
 
 def _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads):

@@ -1,5 +1,6 @@
 """Attention in blocks gives what the plain computation gives, and holds less."""
 
+import re
 import tracemalloc
 
 import numpy as np
@@ -112,6 +113,26 @@ def test_no_queries_and_no_keys(rng):
     assert attention_output(q[..., :0, :], k, v).shape == (2, 3, 0, 5)
     with np.errstate(all="ignore"):
         assert not attention_output(q, k[..., :0, :], v[..., :0, :]).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "words"),
+    [
+        ("q", (2, 3, 311, 5), ["q axis Dk", "5", "7"]),
+        ("k", (2, 3, 11, 7), ["k axis Tk", "11", "13"]),
+        ("v", (2, 1, 13, 5), ["v axis Hkv", "3", "1"]),
+        ("q", (2, 5, 311, 7), ["Hkv=3", "H=5"]),
+        ("q", (3, 3, 311, 7), ["leading axes", "(3,)", "(2,)"]),
+        ("q", (7,), ["q", "H"]),
+        ("mask", (311, 11), ["mask", "(311, 11)", "(2, 3, 311, 13)"]),
+    ],
+)
+def test_sizes_that_do_not_fit_are_named(rng, name, shape, words):
+    arrays = dict(zip("qkv", qkv(rng), strict=True))
+    arrays[name] = np.ones(shape, dtype=bool if name == "mask" else float)
+    with pytest.raises(ValueError, match=re.escape(words[0])) as error:
+        attention_output(**arrays)
+    assert all(word in str(error.value) for word in words), error.value
 
 
 def test_inputs_stay_as_they_are(rng, awkward):
