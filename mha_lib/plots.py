@@ -318,6 +318,26 @@ def plot_memory(lengths, series, ax):
     return ax
 
 
+def plot_time(lengths, series, ax):
+    """Draw milliseconds against sequence length, both axes logarithmic.
+
+    Parameters
+    ----------
+    lengths : int array, (r,)
+        Sequence lengths n.
+    series : dict of str to float array, each (r,)
+        Milliseconds, by name.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    _plot_curves(lengths, series, ax, lambda value, _: f"{value:g}")
+    ax.set(xlabel="sequence length n", ylabel="milliseconds")
+    return ax
+
+
 def plot_steps(series, ax, ylabel):
     """Draw how quantities change over the steps of training.
 

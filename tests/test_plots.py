@@ -70,7 +70,7 @@ def test_columns_are_marked_where_they_depend_on_a_head():
     assert marked == [(0, 0), (0, 2), (1, 1), (1, 2)]
 
 
-@pytest.mark.parametrize("plot", [plots.plot_against_heads, plots.plot_memory])
+@pytest.mark.parametrize("plot", [plots.plot_against_heads, plots.plot_memory, plots.plot_time])
 def test_curves_go_through_their_values(plot):
     x, series = np.array([1, 2, 4]), {"a": np.array([3, 5, 7]), "b": np.array([2, 4, 11])}
     ylabel = {"ylabel": "cost"} if plot is plots.plot_against_heads else {}
