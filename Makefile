@@ -20,7 +20,7 @@ SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pypro
 
 help:
 	@echo "make book       build the site into $(HTML)"
-	@echo "make test       run every check: style, library, notebooks, built site"
+	@echo "make test       run every check: style, types, library, notebooks, built site"
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
 	@echo "make lab        open the notebooks in JupyterLab"
 	@echo "make notebooks  re-run the notebooks and save their outputs"
@@ -39,6 +39,7 @@ book: $(HTML)/.built
 test: $(HTML)/.built
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/mypy
 	$(BIN)/python -m pytest tests
 	$(BIN)/python -m pytest --doctest-modules mha_lib
 	$(BIN)/python -m pytest --nbval --nbval-current-env chapters

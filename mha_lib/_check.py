@@ -7,8 +7,12 @@ object, ``ValueError`` for a wrong size or value.
 
 import math
 import operator
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Shape
 
 FLOATS = (np.float32, np.float64)
 
@@ -17,7 +21,7 @@ class NotFiniteError(ValueError):
     """An array holds inf or NaN."""
 
 
-def real_array(name, value, axes=()):
+def real_array(name: str, value: ArrayLike, axes: Sequence[str] = ()) -> FloatArray:
     """Return ``value`` as a float32 or float64 array, integers as float64.
 
     Parameters
@@ -57,7 +61,7 @@ def real_array(name, value, axes=()):
     return array
 
 
-def matrix(name, value, axes):
+def matrix(name: str, value: ArrayLike, axes: Sequence[str]) -> FloatArray:
     """Return ``value`` as a float array of exactly the two axes named in ``axes``."""
     array = real_array(name, value, axes)
     if array.ndim != len(axes):
@@ -68,7 +72,7 @@ def matrix(name, value, axes):
     return array
 
 
-def integer(name, value, minimum):
+def integer(name: str, value: Integer, minimum: int) -> int:
     """Return ``value`` as a Python int of at least ``minimum``; any integer type will do."""
     try:
         if isinstance(value, bool | np.bool_):  # True counts as 1 in Python; here it is a slip
@@ -84,7 +88,7 @@ def integer(name, value, minimum):
     return number
 
 
-def fraction(name, value):
+def fraction(name: str, value: ArrayLike) -> float:
     """Return ``value`` as a Python float between 0 and 1."""
     array = real_array(name, value)
     if array.ndim > 0:
@@ -95,7 +99,7 @@ def fraction(name, value):
     return number
 
 
-def positive(name, value):
+def positive(name: str, value: ArrayLike) -> float:
     """Return ``value`` as a finite Python float above 0."""
     array = real_array(name, value)
     if array.ndim > 0:
@@ -106,13 +110,14 @@ def positive(name, value):
     return number
 
 
-def integer_fields(instance, names, minimum):
+def integer_fields(instance: object, names: Iterable[str], minimum: int) -> None:
     """Turn the named fields of a frozen dataclass into Python ints of at least ``minimum``."""
     for name in names:
         object.__setattr__(instance, name, integer(name, getattr(instance, name), minimum))
 
 
-def generator(name, value):
+# Quoted, since NumPy loads its random numbers only when they are named.
+def generator(name: str, value: "np.random.Generator") -> "np.random.Generator":
     """Return ``value`` if it is a random generator."""
     if not isinstance(value, np.random.Generator):
         raise TypeError(
@@ -122,7 +127,7 @@ def generator(name, value):
     return value
 
 
-def has(name, value, attributes, example):
+def has(name: str, value: object, attributes: Iterable[str], example: str) -> None:
     """Raise unless ``value`` has all these attributes, as the ``example`` has."""
     for attribute in attributes:
         if not hasattr(value, attribute):
@@ -132,7 +137,7 @@ def has(name, value, attributes, example):
             )
 
 
-def integer_array(name, value):
+def integer_array(name: str, value: ArrayLike) -> IntArray:
     """Return ``value`` as an array of integers; its own type may be any integer type."""
     array = _plain_array(name, value)
     if array.dtype.kind not in "iu":
@@ -143,7 +148,7 @@ def integer_array(name, value):
     return array
 
 
-def axis(value, name, array):
+def axis(value: Integer, name: str, array: np.ndarray) -> int:
     """Return ``value`` as the index of an axis of the named array."""
     number = integer("axis", value, minimum=-array.ndim)
     if number >= array.ndim:
@@ -153,7 +158,9 @@ def axis(value, name, array):
     return number
 
 
-def same_shape(left_name, left, right_name, right, way_out):
+def same_shape(
+    left_name: str, left: np.ndarray, right_name: str, right: np.ndarray, way_out: str
+) -> None:
     """Raise unless two arrays have the same shape."""
     if left.shape != right.shape:
         raise ValueError(
@@ -162,7 +169,7 @@ def same_shape(left_name, left, right_name, right, way_out):
         )
 
 
-def within(name, array, size, counted):
+def within(name: str, array: IntArray, size: int, counted: str) -> None:
     """Raise unless all integers of ``array`` are indices of something that there is ``size`` of."""
     if array.size and not 0 <= array.min() <= array.max() < size:
         raise ValueError(
@@ -171,7 +178,7 @@ def within(name, array, size, counted):
         )
 
 
-def finite(name, array):
+def finite(name: str, array: FloatArray) -> None:
     """Raise if there is an inf or a NaN in ``array``."""
     if not np.isfinite(array).all():
         raise NotFiniteError(
@@ -180,13 +187,15 @@ def finite(name, array):
         )
 
 
-def not_empty(names, axis, size, way_out):
+def not_empty(names: str, axis: str, size: int, way_out: str) -> None:
     """Raise if an axis of the named arrays has no entry."""
     if size == 0:
         raise ValueError(f"{names} have width {axis}=0: {way_out}")
 
 
-def same_size(left, left_size, right, right_size, way_out):
+def same_size(
+    left: str, left_size: int | Shape, right: str, right_size: int | Shape, way_out: str
+) -> None:
     """Raise unless two axes that must agree have the same size.
 
     ``left`` and ``right`` name array and axis, as in ``"q axis Dk"``.
@@ -197,7 +206,7 @@ def same_size(left, left_size, right, right_size, way_out):
         )
 
 
-def divides(count_name, count, width_name, width):
+def divides(count_name: str, count: int, width_name: str, width: int) -> None:
     """Raise unless ``count`` equal parts of ``width`` exist; offer the nearest counts that do."""
     if width % count == 0 and width > 0:
         return
@@ -216,7 +225,7 @@ def divides(count_name, count, width_name, width):
     )
 
 
-def leading_shape(named_arrays, n_trailing):
+def leading_shape(named_arrays: Mapping[str, np.ndarray], n_trailing: int) -> Shape:
     """Return the broadcast shape of all but the last ``n_trailing`` axes of the named arrays."""
     shapes = {name: array.shape[: array.ndim - n_trailing] for name, array in named_arrays.items()}
     try:
@@ -230,7 +239,7 @@ def leading_shape(named_arrays, n_trailing):
         ) from None
 
 
-def broadcasts(name, array, shape, meaning):
+def broadcasts(name: str, array: np.ndarray, shape: Shape, meaning: str) -> None:
     """Raise unless ``array`` broadcasts to ``shape``, which it means to fill."""
     if not _broadcasts_to(array.shape, shape):
         raise ValueError(
@@ -239,7 +248,7 @@ def broadcasts(name, array, shape, meaning):
         )
 
 
-def boolean_mask(name, value, shape=None):
+def boolean_mask(name: str, value: ArrayLike, shape: Shape | None = None) -> BoolArray:
     """Return ``value`` as a bool array, checked against the ``shape`` that it must broadcast to.
 
     ``shape=None`` checks the type alone.

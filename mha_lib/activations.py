@@ -1,11 +1,13 @@
 """The softmax, which turns scores of any size into weights that sum to 1, and its backward."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import FloatArray, Integer
 
 
-def softmax(z, axis=-1):
+def softmax(z: ArrayLike, axis: Integer = -1) -> FloatArray:
     r"""Turn scores into weights: positive, summing to 1, larger where the score is larger.
 
     .. math:: \operatorname{softmax}(z)_j = \frac{e^{z_j}}{\sum_k e^{z_k}}
@@ -62,7 +64,7 @@ def softmax(z, axis=-1):
         return np.divide(e, total, out=e, where=total != 0)
 
 
-def softmax_in_place(z):
+def softmax_in_place(z: FloatArray) -> FloatArray:
     """Overwrite scores with their weights along the last axis, for a layer's inner loop.
 
     Parameters
@@ -106,7 +108,7 @@ def softmax_in_place(z):
     return z
 
 
-def softmax_backward(d_weights, weights, axis=-1):
+def softmax_backward(d_weights: ArrayLike, weights: ArrayLike, axis: Integer = -1) -> FloatArray:
     r"""Turn the gradient of the weights into the gradient of the scores.
 
     .. math:: \frac{\partial L}{\partial z_j}

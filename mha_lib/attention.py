@@ -1,12 +1,16 @@
 """Scaled dot-product attention, for one head or many side by side, and its backward."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import FloatArray, Shape
 from mha_lib.activations import softmax, softmax_backward
 
 
-def scaled_dot_product_attention(q, k, v, mask=None):
+def scaled_dot_product_attention(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None
+) -> tuple[FloatArray, FloatArray]:
     r"""Blend the rows of ``v``, weighting each by how well its key fits the query.
 
     .. math:: \operatorname{softmax}\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V
@@ -83,7 +87,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     return out, _lead(weights, leading)
 
 
-def scaled_dot_product_attention_backward(d_out, q, k, v, weights):
+def scaled_dot_product_attention_backward(
+    d_out: ArrayLike, q: ArrayLike, k: ArrayLike, v: ArrayLike, weights: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Turn the gradient of the output into the gradients of queries, keys and values.
 
     With :math:`A` the weights and :math:`S` the scaled scores:
@@ -159,7 +165,9 @@ def scaled_dot_product_attention_backward(d_out, q, k, v, weights):
     return _summed_to(q.shape, d_q), _summed_to(k.shape, d_k), _summed_to(v.shape, d_v)
 
 
-def _checked(q, k, v):
+def _checked(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray, Shape]:
     """Return q, k and v as arrays that fit together, and their common leading axes."""
     q = _check.real_array("q", q, axes=("Tq", "Dk"))
     k = _check.real_array("k", k, axes=("Tk", "Dk"))

@@ -1,14 +1,18 @@
 """Attention without its weights, in blocks of queries: the same result, lean and fast."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import FloatArray
 from mha_lib.attention import scaled_dot_product_attention
 
 BLOCK = 128  # queries; with as many keys as a text has, their scores stay in the cache
 
 
-def attention_output(q, k, v, mask=None):
+def attention_output(
+    q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None
+) -> FloatArray:
     r"""Return the output of `scaled_dot_product_attention` without ever holding all weights.
 
     Each block of queries passes through in turn.  The largest score of a row is not looked for.

@@ -22,6 +22,7 @@ import warnings
 
 # Bound here too, so that code which replaces them gains nothing.
 from builtins import abs, all, any, isinstance, len, max, range, sum, type, zip  # noqa: A004, UP029
+from collections.abc import Callable
 from dataclasses import dataclass
 from dis import get_instructions
 from functools import partial
@@ -30,6 +31,7 @@ from pathlib import Path
 import numpy as np
 
 from mha_lib import _check, activations, attention, cost, masks, misconceptions, multihead
+from mha_lib._types import Integer
 
 _errstate, _ndarray, _float32, _float64 = np.errstate, np.ndarray, np.float32, np.float64
 _INTEGERS, _FLOATS = (int, np.int32, np.int64), (float, _float32, _float64)
@@ -109,15 +111,15 @@ class CheckResult:
     score: float
     verdict: str
     diagnosis: str
-    misconceptions: tuple
-    cases: tuple
+    misconceptions: tuple[str, ...]
+    cases: tuple[CaseResult, ...]
 
     @property
-    def misconception(self):
+    def misconception(self) -> str | None:
         """The first of the misconceptions, or None."""
         return self.misconceptions[0] if self.misconceptions else None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [self._headline(), *(f"  {line}" for line in self.diagnosis.splitlines())]
         for mark, names, message in self._rows():
             lines.append(f"  {mark}  {names}{': ' if message else ''}{message}")
@@ -169,7 +171,7 @@ class CheckResult:
         )
 
 
-def check_softmax(function, *, seed=7):
+def check_softmax(function: Callable, *, seed: Integer = 7) -> CheckResult:
     """Check a student's softmax along the last axis.
 
     Parameters
@@ -202,7 +204,7 @@ def check_softmax(function, *, seed=7):
     return _check_all([("softmax", function)], seed)
 
 
-def check_attention(function, *, seed=7):
+def check_attention(function: Callable, *, seed: Integer = 7) -> CheckResult:
     """Check a student's attention of one head, or of many side by side.
 
     Parameters
@@ -238,7 +240,7 @@ def check_attention(function, *, seed=7):
     return _check_all([("scaled_dot_product_attention", function)], seed)
 
 
-def check_split_heads(function, *, seed=7):
+def check_split_heads(function: Callable, *, seed: Integer = 7) -> CheckResult:
     """Check how a student splits the width into heads.
 
     Parameters
@@ -278,7 +280,7 @@ def check_split_heads(function, *, seed=7):
     return _check_all([("split_heads", function)], seed)
 
 
-def check_merge_heads(function, *, seed=7):
+def check_merge_heads(function: Callable, *, seed: Integer = 7) -> CheckResult:
     """Check how a student lays the heads side by side again.
 
     Parameters
@@ -310,7 +312,7 @@ def check_merge_heads(function, *, seed=7):
     return _check_all([("merge_heads", function)], seed)
 
 
-def check_multi_head_attention(function, *, seed=7):
+def check_multi_head_attention(function: Callable, *, seed: Integer = 7) -> CheckResult:
     """Check a student's multi-head attention.
 
     Parameters
@@ -345,7 +347,13 @@ def check_multi_head_attention(function, *, seed=7):
     return _check_all([("multi_head_attention", function)], seed)
 
 
-def check_masks(causal=None, padding=None, combine=None, *, seed=7):
+def check_masks(
+    causal: Callable | None = None,
+    padding: Callable | None = None,
+    combine: Callable | None = None,
+    *,
+    seed: Integer = 7,
+) -> CheckResult:
     """Check a student's masks, as many of the three as there are.
 
     Parameters
@@ -383,7 +391,12 @@ def check_masks(causal=None, padding=None, combine=None, *, seed=7):
     return _check_all(_given("check_masks", "your causal_mask, or padding=... too", given), seed)
 
 
-def check_budget(parameters=None, softmax_entries=None, *, seed=7):
+def check_budget(
+    parameters: Callable | None = None,
+    softmax_entries: Callable | None = None,
+    *,
+    seed: Integer = 7,
+) -> CheckResult:
     """Check how a student counts what a layer costs, one count or both.
 
     Parameters
@@ -431,7 +444,7 @@ def _given(name, way_out, functions):
     return steps
 
 
-def right_function(step):
+def right_function(step: str) -> Callable:
     """Return the function that a student's answers are compared with.
 
     Parameters
@@ -683,7 +696,7 @@ _SHAPES = {  # the axes of what each step returns
     "count_parameters": ((*_COUNT, "one whole number"),),
     "count_softmax_entries": ((*_COUNT, "one whole number"),),
 }
-_STEPS = {
+_STEPS: dict[str, tuple[Callable, Callable]] = {
     "softmax": (activations.softmax, _softmax_inputs),
     "scaled_dot_product_attention": (attention.scaled_dot_product_attention, _attention_inputs),
     "split_heads": (multihead.split_heads, _split_inputs),
@@ -1049,10 +1062,10 @@ def _cases(step, seed):
 
 
 _CANDIDATES = {step: tuple(_candidates(step)) for step in _STEPS}
-_PREPARED = {}  # cases by step, for each seed that was asked for
+_PREPARED: dict[int, dict] = {}  # cases by step, for each seed that was asked for
 
 
-def prepare(seed=7):
+def prepare(seed: Integer = 7) -> int:
     """Compute inputs and all answers of the checks with this seed, ahead of any student's code.
 
     A check does this by itself when it meets a new seed.  Then it is as good as NumPy and

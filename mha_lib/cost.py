@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mha_lib import _check
+from mha_lib._types import Integer
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,15 @@ class AttentionCost:
     kv_cache_bytes: int
 
 
-def attention_cost(n, d, n_heads, *, n_context=None, n_kv_heads=None, bytes_per_number=4):
+def attention_cost(
+    n: Integer,
+    d: Integer,
+    n_heads: Integer,
+    *,
+    n_context: Integer | None = None,
+    n_kv_heads: Integer | None = None,
+    bytes_per_number: Integer = 4,
+) -> AttentionCost:
     """Count parameters, FLOPs, softmax entries and bytes of one attention layer.
 
     Parameters

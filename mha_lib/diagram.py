@@ -4,6 +4,7 @@ from html import escape
 
 import numpy as np
 
+from mha_lib._types import FloatArray, Integer
 from mha_lib.attention import scaled_dot_product_attention
 from mha_lib.multihead import merge_heads, split_heads
 from mha_lib.palette import head_colour
@@ -42,7 +43,15 @@ class MechanismDiagram:
     1. Project: x, 4 tokens of width 4, times w_q, w_k and w_v gives q, k and v, each 4 by 4.
     """
 
-    def __init__(self, x, w_q, w_k, w_v, w_o, n_heads):
+    def __init__(
+        self,
+        x: FloatArray,
+        w_q: FloatArray,
+        w_k: FloatArray,
+        w_v: FloatArray,
+        w_o: FloatArray,
+        n_heads: Integer,
+    ) -> None:
         q, k, v = x @ w_q, x @ w_k, x @ w_v  # (n, d)
         heads, weights = scaled_dot_product_attention(
             split_heads(q, n_heads), split_heads(k, n_heads), split_heads(v, n_heads)
@@ -52,14 +61,14 @@ class MechanismDiagram:
         self.svg = _draw(x, (q, k, v), weights, heads, concatenated, concatenated @ w_o, self.text)
 
     @property
-    def file(self):
+    def file(self) -> str:
         """The picture with a background and an ink of its own, to stand outside a page."""
         opening, rest = self.svg.split("<g ", 1)
         paper = '<rect width="100%" height="100%" fill="white"/>'
         ink = rest.replace("currentColor", "#222222", 1)
         return f'{opening}{paper}<g font-family="sans-serif" {ink}\n'
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.text
 
     def _repr_html_(self):

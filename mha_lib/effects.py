@@ -7,12 +7,14 @@ where a name says otherwise, and so a mistake that hides in one situation shows 
 from dataclasses import dataclass
 from html import escape
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 
 from mha_lib import _check
+from mha_lib._types import Integer
 from mha_lib.checks import right_function
-from mha_lib.misconceptions import CATALOGUE, built_with
+from mha_lib.misconceptions import CATALOGUE, Misconception, built_with
 
 _NOTICED = 1e-8  # a relative error that rounding does not reach
 
@@ -41,16 +43,16 @@ class Effect:
     """
 
     situation: str
-    errors: tuple = ()
+    errors: tuple[float, ...] = ()
     problem: str = ""
     loud: bool = False
 
     @property
-    def noticed(self):
+    def noticed(self) -> bool:
         """Whether a comparison with the right result would notice."""
         return bool(self.problem) or max(self.errors) > _NOTICED
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.problem:
             return self.problem
         if not self.noticed:
@@ -78,9 +80,9 @@ class EffectTable:
     """
 
     title: str
-    rows: tuple
+    rows: tuple[dict[str, str], ...]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "\n\n".join([self._headline(), *(_as_text(row) for row in self.rows)])
 
     def _repr_html_(self):
@@ -98,7 +100,7 @@ class EffectTable:
         return f"{self.title}: {len(self.rows)} mistakes"
 
 
-def situations(step):
+def situations(step: str) -> list[str]:
     """Return the names of the situations in which a step is tried.
 
     Parameters
@@ -124,7 +126,7 @@ def situations(step):
     return list(_choose("step", step, _SITUATIONS))
 
 
-def draw(step, situation, seed):
+def draw(step: str, situation: str, seed: int) -> tuple[tuple, dict[str, Any]]:
     """Draw the arguments of a step in one situation.
 
     Parameters
@@ -158,7 +160,9 @@ def draw(step, situation, seed):
     return make(np.random.default_rng(seed))
 
 
-def measure(entry, situation, *, step=None, n_seeds=5):
+def measure(
+    entry: Misconception, situation: str, *, step: str | None = None, n_seeds: Integer = 5
+) -> Effect:
     """Compare a wrong function with the right one, for several seeds.
 
     Parameters
@@ -212,7 +216,7 @@ def measure(entry, situation, *, step=None, n_seeds=5):
     return Effect(situation, tuple(errors))
 
 
-def effect(entry, n_seeds=5):
+def effect(entry: Misconception, n_seeds: Integer = 5) -> Effect:
     """Return what a mistake does in the first situation where it shows in numbers alone.
 
     Parameters
@@ -244,7 +248,7 @@ def effect(entry, n_seeds=5):
     return next((e for e in shown if not e.loud), shown[0])
 
 
-def hidden_error(entry):
+def hidden_error(entry: Misconception) -> float:
     """Return the largest difference from the right result for the input that hides a mistake.
 
     Parameters
@@ -284,7 +288,7 @@ def hidden_error(entry):
     return largest
 
 
-def effect_table(*steps):
+def effect_table(*steps: str) -> EffectTable:
     """Tabulate all entries of some steps: what they do, how large that is, when it hides.
 
     Parameters

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mha_lib import _check
+from mha_lib._types import FloatArray, Integer, Model
 from mha_lib.heads import (
     attention_mass,
     chance_mass,
@@ -19,7 +20,7 @@ from mha_lib.heads import (
 from mha_lib.masks import causal_mask
 from mha_lib.models import TokenModel, VectorModel
 from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch, VectorBatch
-from mha_lib.train import History, Recipe, fit
+from mha_lib.train import History, Progress, Recipe, fit
 
 # Seeds of the data on which heads are chosen, and of those on which results are reported.
 # Training draws from other seeds, see `mha_lib.train.fit`.
@@ -88,13 +89,13 @@ class Snapshot:
     [0, 1]
     """
 
-    weights: np.ndarray
-    scores: dict
+    weights: FloatArray
+    scores: dict[str, FloatArray]
     loss: float
-    measures: np.ndarray
+    measures: FloatArray
 
 
-def head_scores(model, batch):
+def head_scores(model: Model, batch: VectorBatch | TokenBatch) -> dict[str, FloatArray]:
     """Return the scores of all heads for the roles that a task suggests.
 
     Parameters
@@ -145,7 +146,7 @@ def _last_scores(model, batch):
     return scores
 
 
-def chance_scores(model, batch):
+def chance_scores(model: Model, batch: VectorBatch | TokenBatch) -> dict[str, float]:
     """Return what heads with even weights score, for the roles that a task suggests.
 
     Parameters
@@ -196,7 +197,7 @@ def _roles(batch, n):
     return roles
 
 
-def snapshot(model, batch):
+def snapshot(model: Model, batch: VectorBatch | TokenBatch) -> Snapshot:
     """Return what the heads of a model do now.
 
     Parameters
@@ -227,7 +228,7 @@ def snapshot(model, batch):
     return Snapshot(weights, _last_scores(model, batch), loss, measures)
 
 
-def snapshot_steps(n_steps, n_snapshots):
+def snapshot_steps(n_steps: Integer, n_snapshots: Integer) -> list[int]:
     """Return at which steps to take snapshots: densely at first, where most happens.
 
     Parameters
@@ -261,8 +262,15 @@ def snapshot_steps(n_steps, n_snapshots):
 
 
 def run_marked_and_mean(
-    n_heads, seed=0, *, n=16, n_steps=600, importance=0.5, marker_in_values=False, progress=None
-):
+    n_heads: Integer,
+    seed: Integer = 0,
+    *,
+    n: int = 16,
+    n_steps: int = 600,
+    importance: float = 0.5,
+    marker_in_values: bool = False,
+    progress: Progress | None = None,
+) -> Run:
     """Train one layer to fetch a marked vector and to average all, at once.
 
     Parameters
@@ -307,7 +315,15 @@ def run_marked_and_mean(
     return _run(model, task, recipe, seed, n_sequences=2048, progress=progress)
 
 
-def run_three_jobs(n_heads=8, seed=0, *, d=64, n_steps=300, n_snapshots=None, progress=None):
+def run_three_jobs(
+    n_heads: Integer = 8,
+    seed: Integer = 0,
+    *,
+    d: int = 64,
+    n_steps: int = 300,
+    n_snapshots: Integer | None = None,
+    progress: Progress | None = None,
+) -> Run:
     """Train one layer to name the previous, the marked and the most common symbol.
 
     Parameters
@@ -350,8 +366,15 @@ def run_three_jobs(n_heads=8, seed=0, *, d=64, n_steps=300, n_snapshots=None, pr
 
 
 def run_induction(
-    n_heads=4, seed=0, *, d=32, n_layers=2, n_steps=300, n_snapshots=None, progress=None
-):
+    n_heads: Integer = 4,
+    seed: Integer = 0,
+    *,
+    d: int = 32,
+    n_layers: Integer = 2,
+    n_steps: int = 300,
+    n_snapshots: Integer | None = None,
+    progress: Progress | None = None,
+) -> Run:
     """Train causal layers to continue a repeated block.
 
     Parameters

@@ -8,11 +8,13 @@ an error of 1 means "no better than answering 0".
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import FloatArray, Integer
 
 
-def job_errors(weights, marked=0):
+def job_errors(weights: ArrayLike, marked: Integer = 0) -> tuple[FloatArray, FloatArray]:
     """Return the two errors that a row of weights cannot avoid.
 
     Parameters
@@ -56,16 +58,16 @@ def job_errors(weights, marked=0):
     marked = _check.integer("marked", marked, minimum=0)
     if marked >= n:
         raise ValueError(f"marked={marked}, but weights has {n} entries: use marked <= {n - 1}")
-    weights = weights / largest  # changes no angle, and squares cannot overflow now
-    length = np.linalg.norm(weights, axis=-1)
-    fetch_cosine = weights[..., marked] / length
+    scaled = weights / largest  # changes no angle, and squares cannot overflow now
+    length = np.linalg.norm(scaled, axis=-1)
+    fetch_cosine = scaled[..., marked] / length
     # float(): a float64 scalar would turn float32 errors into float64.
-    mean_cosine = weights.sum(axis=-1) / (length * float(np.sqrt(n)))
+    mean_cosine = scaled.sum(axis=-1) / (length * float(np.sqrt(n)))
     # Rounding can push a squared cosine above 1, and an error is never negative.
     return np.maximum(1 - fetch_cosine**2, 0), np.maximum(1 - mean_cosine**2, 0)
 
 
-def best_row(n, importance=0.5, marked=0):
+def best_row(n: Integer, importance: float = 0.5, marked: Integer = 0) -> FloatArray:
     """Return the row of weights with the least weighted sum of the two errors.
 
     Parameters

@@ -4,14 +4,22 @@ A score alone says little, so every score here has its chance level beside it: w
 even weights would get.  Heads are chosen on one set of data and reported on another.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Model, Shape
+
+Evaluate = Callable[[FloatArray], tuple[Any, Any]]  # gates, (L, h), to loss and results
 
 
-def attention_mass(weights, targets, rows=None):
+def attention_mass(
+    weights: ArrayLike, targets: ArrayLike, rows: ArrayLike | None = None
+) -> FloatArray:
     """Return how much of its attention each head puts on certain pairs.
 
     Parameters
@@ -53,7 +61,9 @@ def attention_mass(weights, targets, rows=None):
     return total.reshape(-1, n_heads).sum(axis=0) / np.count_nonzero(rows)
 
 
-def chance_mass(targets, mask=None, rows=None):
+def chance_mass(
+    targets: ArrayLike, mask: ArrayLike | None = None, rows: ArrayLike | None = None
+) -> float:
     """Return the attention mass of a head that looks at everything alike.
 
     Parameters
@@ -95,11 +105,11 @@ def chance_mass(targets, mask=None, rows=None):
     return float(attention_mass(even[..., None, :, :], targets, rows)[0])
 
 
-def _asked(targets, rows, shape):
+def _asked(targets: ArrayLike, rows: ArrayLike | None, shape: Shape) -> tuple[BoolArray, BoolArray]:
     """Return targets and rows, broadcast to (..., Tq, Tk) and (..., Tq)."""
     targets = np.broadcast_to(_check.boolean_mask("targets", targets, shape), shape)
     if rows is None:
-        rows = targets.any(axis=-1)  # (..., Tq)
+        rows = np.asarray(targets.any(axis=-1))  # (..., Tq)
     else:
         rows = _check.boolean_mask("rows", rows)
         _check.broadcasts("rows", rows, shape[:-1], "one entry per query")
@@ -109,7 +119,7 @@ def _asked(targets, rows, shape):
     return targets, rows
 
 
-def previous_token(n):
+def previous_token(n: Integer) -> BoolArray:
     """Return the pairs of each token and the one before it.
 
     Parameters
@@ -139,7 +149,7 @@ def previous_token(n):
     return np.eye(_check.integer("n", n, minimum=2), k=-1, dtype=bool)
 
 
-def marked_token(marked, n):
+def marked_token(marked: ArrayLike, n: Integer) -> BoolArray:
     """Return the pairs of every token and its sequence's marked token.
 
     Parameters
@@ -175,7 +185,7 @@ def marked_token(marked, n):
     return np.repeat(is_marked, n, axis=-2)
 
 
-def induction_targets(tokens):
+def induction_targets(tokens: ArrayLike) -> BoolArray:
     """Return the pairs of each token and those that followed its earlier occurrences.
 
     Parameters
@@ -217,7 +227,7 @@ def induction_targets(tokens):
     return follows & np.tri(n, dtype=bool)  # not what lies ahead
 
 
-def normalised_entropy(weights, mask=None):
+def normalised_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> FloatArray:
     """Return how broadly each head looks: 0 for one token, 1 for all alike.
 
     Parameters
@@ -270,7 +280,7 @@ def normalised_entropy(weights, mask=None):
 # Removing heads ------------------------------------------------------------------------------
 
 
-def losses_without(evaluate, gates):
+def losses_without(evaluate: Evaluate, gates: ArrayLike) -> FloatArray:
     """Return the loss after removing each head that is left, one at a time.
 
     Parameters
@@ -312,7 +322,7 @@ def losses_without(evaluate, gates):
     return losses
 
 
-def greedy_order(evaluate, shape):
+def greedy_order(evaluate: Evaluate, shape: Sequence[Integer]) -> IntArray:
     """Return all heads in the order in which they are missed least, one removed after the other.
 
     Parameters
@@ -357,7 +367,7 @@ def greedy_order(evaluate, shape):
     return np.array(order)
 
 
-def order_by(importance):
+def order_by(importance: ArrayLike) -> IntArray:
     """Return all heads from the least important to the most.
 
     Parameters
@@ -391,7 +401,7 @@ def order_by(importance):
     return np.stack(np.unravel_index(flat, importance.shape), axis=-1)
 
 
-def random_order(rng, shape):
+def random_order(rng: np.random.Generator, shape: Sequence[Integer]) -> IntArray:
     """Return all heads in random order.
 
     Parameters
@@ -421,7 +431,7 @@ def random_order(rng, shape):
     return order_by(_check.generator("rng", rng).random(_layers_and_heads(shape)))
 
 
-def pruning_curve(evaluate, order, shape):
+def pruning_curve(evaluate: Evaluate, order: ArrayLike, shape: Sequence[Integer]) -> FloatArray:
     """Return the mean result of a model while its heads are removed in a given order.
 
     Parameters
@@ -469,7 +479,7 @@ def pruning_curve(evaluate, order, shape):
     return np.array(results)
 
 
-def gradient_importance(model, batch, gates=None):
+def gradient_importance(model: Model, batch: Any, gates: ArrayLike | None = None) -> FloatArray:
     """Return how strongly the loss of a sequence depends on each gate, to first order.
 
     Parameters
@@ -512,7 +522,7 @@ def gradient_importance(model, batch, gates=None):
     return np.stack([np.abs(g).mean(axis=0) for g in _gate_gradients(model, batch, gates)])
 
 
-def path_importance(model, batch, n_points=8):
+def path_importance(model: Model, batch: Any, n_points: Integer = 8) -> FloatArray:
     """Return how much loss each gate takes away on the straight way from no heads to all.
 
     Parameters
@@ -579,7 +589,7 @@ def _layers_and_heads(shape):
     return tuple(_check.integer(name, n, minimum=1) for name, n in zip("Lh", shape, strict=True))
 
 
-def spearman(a, b):
+def spearman(a: ArrayLike, b: ArrayLike) -> float:
     """Return the rank correlation of two lists of numbers.
 
     Parameters
@@ -643,14 +653,16 @@ class PruningStudy:
            [0, 1]])
     """
 
-    curves: dict
-    random: np.ndarray
-    greedy: np.ndarray
+    curves: dict[str, FloatArray]
+    random: FloatArray
+    greedy: IntArray
     gradient_correlation: float
     path_correlation: float
 
 
-def study_pruning(model, tuning, reporting, seed=0, n_random=20):
+def study_pruning(
+    model: Model, tuning: Any, reporting: Any, seed: Integer = 0, n_random: Integer = 20
+) -> PruningStudy:
     """Remove heads in several orders, chosen on one set of data and reported on another.
 
     Parameters

@@ -1,10 +1,13 @@
 """A multi-head attention layer that can be trained: parameters, forward, backward."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import FloatArray, Integer
 from mha_lib.activations import softmax_in_place
 from mha_lib.attention import scaled_dot_product_attention_backward
 from mha_lib.masks import causal_mask, combine_masks
@@ -12,6 +15,7 @@ from mha_lib.multihead import merge_heads, split_heads
 from mha_lib.positions import rotary_angles, rotate
 
 POSITIONS = (None, "learned", "rotary")
+Positions = Literal["learned", "rotary"]
 
 
 class NamedArrays(Mapping):
@@ -33,19 +37,19 @@ class NamedArrays(Mapping):
     array([3., 4.])
     """
 
-    def __init__(self, arrays):
+    def __init__(self, arrays: Mapping[str, FloatArray]) -> None:
         self._arrays = dict(arrays)
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> FloatArray:
         return self._arrays[name]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._arrays)
 
-    def __setitem__(self, name, value):
+    def __setitem__(self, name: str, value: ArrayLike) -> None:
         if name not in self._arrays:
             raise ValueError(f"there is no array {name!r}: use one of {', '.join(self._arrays)}")
         value = _check.real_array(name, value)
@@ -116,17 +120,17 @@ class MultiHeadAttention:
 
     def __init__(
         self,
-        d,
-        n_heads,
-        rng,
+        d: Integer,
+        n_heads: Integer,
+        rng: np.random.Generator,
         *,
-        d_context=None,
-        d_v=None,
-        positions=None,
-        n_max=None,
-        causal=False,
-        value_columns=None,
-    ):
+        d_context: Integer | None = None,
+        d_v: Integer | None = None,
+        positions: Positions | None = None,
+        n_max: Integer | None = None,
+        causal: bool = False,
+        value_columns: ArrayLike | None = None,
+    ) -> None:
         self.d = _check.integer("d", d, minimum=1)
         self.n_heads = _check.integer("n_heads", n_heads, minimum=1)
         _check.divides("n_heads", self.n_heads, "d", self.d)
@@ -169,9 +173,18 @@ class MultiHeadAttention:
             parameters["w_v"][self._unseen] = 0.0
         self.parameters = NamedArrays(parameters)
         self.gradients = NamedArrays({name: np.zeros_like(p) for name, p in parameters.items()})
-        self.gate_gradients = self.weights = self._saved = None
+        self.gate_gradients: FloatArray | None = None
+        self.weights: FloatArray | None = None
+        self._saved: Any = None
 
-    def forward(self, x, context=None, *, mask=None, gates=None):
+    def forward(
+        self,
+        x: ArrayLike,
+        context: ArrayLike | None = None,
+        *,
+        mask: ArrayLike | None = None,
+        gates: ArrayLike | None = None,
+    ) -> FloatArray:
         """Return the layer's output for ``x``, and keep what `backward` needs.
 
         Tokens are kept, not copied: leave them as they are until `backward` is done.
@@ -205,7 +218,7 @@ class MultiHeadAttention:
                 f"d_context={self.d_context}: make it with the width of the context, or None"
             )
         if context is not None:
-            context = self._tokens("context", context, "d_c", self.d_context)
+            context = self._tokens("context", context, "d_c", len(self.parameters["w_k"]))
         elif "positions" in self.parameters:
             n, n_max = x.shape[-2], len(self.parameters["positions"])
             if n > n_max:
@@ -256,7 +269,7 @@ class MultiHeadAttention:
         self._saved = x, source, context is not None, q, k, v, weights, heads, merged, gates
         return out
 
-    def backward(self, d_out):
+    def backward(self, d_out: ArrayLike) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Fill `gradients` and `gate_gradients`, and return the gradient of the input.
 
         Parameters
@@ -311,7 +324,7 @@ class MultiHeadAttention:
         return (d_x, d_source) if crossed else d_x
 
     @staticmethod
-    def _tokens(name, value, axis, width):
+    def _tokens(name: str, value: ArrayLike, axis: str, width: int) -> FloatArray:
         """Return ``value`` as finite float64 tokens of this width."""
         tokens = _check.real_array(name, value, axes=("n", axis)).astype(np.float64, copy=False)
         _check.same_size(

@@ -1,11 +1,13 @@
 """Masks: which query may look at which key.  True = this query may look at this key."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import BoolArray, Integer
 
 
-def causal_mask(n, *, n_past=0):
+def causal_mask(n: Integer, *, n_past: Integer = 0) -> BoolArray:
     """Let every token look at itself and at what came before it.
 
     Parameters
@@ -46,7 +48,7 @@ def causal_mask(n, *, n_past=0):
     return np.tri(n, n_past + n, k=n_past, dtype=bool)  # (Tq, Tk)
 
 
-def padding_mask(lengths, n):
+def padding_mask(lengths: ArrayLike, n: Integer) -> BoolArray:
     """Hide the filler that makes sequences of a batch equally long.
 
     Parameters
@@ -88,7 +90,7 @@ def padding_mask(lengths, n):
     return np.arange(n) < lengths[..., None, None, None]  # (..., 1, 1, Tk)
 
 
-def combine_masks(*masks):
+def combine_masks(*masks: ArrayLike | None) -> BoolArray | None:
     """Allow a pair of query and key only where every mask allows it.
 
     Parameters

@@ -22,7 +22,7 @@ _PAGES = {  # as a reader knows them
     PITFALLS_CHAPTER: "Watch out for",
 }
 
-CATALOGUE = []  # a tuple once all functions below have entered themselves
+_entered: list["Misconception"] = []  # `CATALOGUE`, once all functions below are in it
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class Misconception:
     covers: str = ""
 
     @property
-    def where(self):
+    def where(self) -> str:
         """Page and section to read on in, as a reader knows them."""
         section = self.section.replace("$", "")
         return f"{_PAGES[self.chapter]}, '{section}'"
 
 
-def built_with(entry, step):
+def built_with(entry: Misconception, step: str) -> Callable:
     """Build a larger step that is right but for one wrong part.
 
     Parameters
@@ -147,7 +147,7 @@ def _entry(step, name, sentence, *, read, **about):
     chapter, section = read
 
     def enter(function):
-        CATALOGUE.append(Misconception(name, step, function, sentence, chapter, section, **about))
+        _entered.append(Misconception(name, step, function, sentence, chapter, section, **about))
         return function
 
     return enter
@@ -1264,4 +1264,4 @@ def _causal_half(n, n_heads):
     return n_heads * n * (n + 1) // 2
 
 
-CATALOGUE = tuple(CATALOGUE)
+CATALOGUE = tuple(_entered)

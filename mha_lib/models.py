@@ -1,9 +1,14 @@
 """Two small models around multi-head attention: one for vectors, one for symbols."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
-from mha_lib.layer import MultiHeadAttention, NamedArrays
+from mha_lib._types import FloatArray, Integer, Shape
+from mha_lib.layer import MultiHeadAttention, NamedArrays, Positions
+from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch, VectorBatch
 from mha_lib.train import accuracy, cross_entropy, squared_error
 
 
@@ -45,7 +50,15 @@ class VectorModel:
     1024
     """
 
-    def __init__(self, task, n_heads, seed, *, importance=0.5, marker_in_values=False):
+    def __init__(
+        self,
+        task: MarkedAndMean,
+        n_heads: Integer,
+        seed: Integer,
+        *,
+        importance: float = 0.5,
+        marker_in_values: bool = False,
+    ) -> None:
         _check.has("task", task, ["d", "width"], "MarkedAndMean()")
         share = _check.fraction("importance", importance)
         seen = np.arange(task.d)
@@ -56,9 +69,9 @@ class VectorModel:
         self.layers, self.width = [layer], task.width
         self.parameters, self.gradients = layer.parameters, layer.gradients
         self._importance = np.repeat([2 * share, 2 * (1 - share)], task.width)  # (2 m,)
-        self._output_shape = None
+        self._output_shape: Shape | None = None
 
-    def forward(self, batch, gates=None):
+    def forward(self, batch: VectorBatch, gates: ArrayLike | None = None) -> FloatArray:
         """Return the first 2 m columns of the layer's output, (B, n, 2 * m).
 
         ``gates``, (1, h), multiplies the heads' outputs: 1 leaves a head, 0 removes it.
@@ -69,21 +82,23 @@ class VectorModel:
         self._output_shape = outputs.shape
         return outputs
 
-    def backward(self, d_outputs):
+    def backward(self, d_outputs: ArrayLike) -> None:
         """Fill the gradients from that of the outputs, (B, n, 2 * m)."""
         d_outputs = _gradient_of("d_outputs", d_outputs, self._output_shape)
         d_out = np.zeros((*d_outputs.shape[:-1], self.layers[0].d))  # (B, n, d)
         d_out[..., : 2 * self.width] = d_outputs
         self.layers[0].backward(d_out)
 
-    def loss(self, outputs, batch):
+    def loss(self, outputs: FloatArray, batch: VectorBatch) -> tuple[float, FloatArray, FloatArray]:
         """Return the loss, its gradient, and the two errors, (2,)."""
         loss, d_outputs = squared_error(outputs, batch.targets, self._importance)
         squares = (outputs - batch.targets) ** 2  # (B, n, 2 m)
         errors = squares.reshape(-1, 2, self.width).mean(axis=(0, 2))
         return loss, d_outputs, errors
 
-    def evaluate(self, batch, gates=None):
+    def evaluate(
+        self, batch: VectorBatch, gates: ArrayLike | None = None
+    ) -> tuple[float, FloatArray]:
         """Return the loss and the errors of fetching and averaging, (2,)."""
         loss, _, errors = self.loss(self.forward(batch, gates), batch)
         return loss, errors
@@ -136,7 +151,17 @@ class TokenModel:
     (5, 16, 3, 8)
     """
 
-    def __init__(self, task, d, n_heads, seed, *, n_layers=1, positions="learned", causal=False):
+    def __init__(
+        self,
+        task: ThreeJobs | RepeatedSequence,
+        d: int,
+        n_heads: Integer,
+        seed: Integer,
+        *,
+        n_layers: Integer = 1,
+        positions: Positions = "learned",
+        causal: bool = False,
+    ) -> None:
         _check.has("task", task, ["n", "n_symbols", "jobs"], "ThreeJobs() or RepeatedSequence()")
         n_layers = _check.integer("n_layers", n_layers, minimum=1)
         rng = np.random.default_rng(_check.integer("seed", seed, minimum=0))
@@ -146,7 +171,7 @@ class TokenModel:
         ]
         self.n_symbols, self.n_jobs = task.n_symbols, len(task.jobs)
         n_answers = self.n_jobs * self.n_symbols
-        parameters = {
+        parameters: dict[str, FloatArray] = {
             "embedding": rng.normal(size=(self.n_symbols, d)),
             "marker": rng.normal(size=d),
             "unembedding": rng.normal(scale=1 / np.sqrt(d), size=(d, n_answers)),
@@ -157,9 +182,10 @@ class TokenModel:
                 parameters[f"layer {i} {name}"] = layer.parameters[name]
                 gradients[f"layer {i} {name}"] = layer.gradients[name]
         self.parameters, self.gradients = NamedArrays(parameters), NamedArrays(gradients)
-        self._saved = self._output_shape = None
+        self._saved: Any = None
+        self._output_shape: Shape | None = None
 
-    def forward(self, batch, gates=None):
+    def forward(self, batch: TokenBatch, gates: ArrayLike | None = None) -> FloatArray:
         """Return the scores of all symbols for every job, (B, n, J, V).
 
         ``gates``, (L, h), multiplies the heads' outputs: 1 leaves a head, 0 removes it.
@@ -184,7 +210,7 @@ class TokenModel:
         self._output_shape = (*tokens.shape, self.n_jobs, self.n_symbols)
         return logits.reshape(self._output_shape)
 
-    def backward(self, d_logits):
+    def backward(self, d_logits: ArrayLike) -> None:
         """Fill all gradients from that of the scores, (B, n, J, V)."""
         d_logits = _gradient_of("d_logits", d_logits, self._output_shape)
         tokens, marked, x = self._saved
@@ -201,12 +227,14 @@ class TokenModel:
         places = (tokens.ravel() == np.arange(self.n_symbols)[:, None]).astype(float)
         self.gradients["embedding"][...] = places @ d_x.reshape(-1, d)
 
-    def loss(self, logits, batch):
+    def loss(self, logits: ArrayLike, batch: TokenBatch) -> tuple[float, FloatArray, FloatArray]:
         """Return the mean cross-entropy, its gradient, and the accuracies, (J,)."""
         loss, d_logits = cross_entropy(logits, batch.targets, batch.counted)
         return loss, d_logits, accuracy(logits, batch.targets, batch.counted)
 
-    def evaluate(self, batch, gates=None):
+    def evaluate(
+        self, batch: TokenBatch, gates: ArrayLike | None = None
+    ) -> tuple[float, FloatArray]:
         """Return the loss and the accuracy in each job, (J,)."""
         loss, _, shares = self.loss(self.forward(batch, gates), batch)
         return loss, shares
@@ -226,7 +254,7 @@ def _gates_by_layer(gates, layers):
     return gates
 
 
-def _gradient_of(name, gradient, shape):
+def _gradient_of(name: str, gradient: ArrayLike, shape: Shape | None) -> FloatArray:
     """Return the gradient of a model's last output, of the ``shape`` that this had."""
     if shape is None:
         raise ValueError("backward needs a forward pass: call forward(batch) first")

@@ -1,15 +1,19 @@
 """Multi-head attention: split, attend, concatenate, project."""
 
+from typing import Literal, overload
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import FloatArray, Integer
 from mha_lib.attention import scaled_dot_product_attention
 from mha_lib.blocked import attention_output
 
 MANY_SCORES = 128 * 128  # from so many on in a head, blocks are faster than all at once
 
 
-def split_heads(x, n_heads):
+def split_heads(x: ArrayLike, n_heads: Integer) -> FloatArray:
     """Cut the model width into heads and bring the head axis in front of the tokens.
 
     Head i gets the columns ``i * d_k`` to ``(i + 1) * d_k - 1``, with ``d_k = d / n_heads``.
@@ -59,7 +63,7 @@ def split_heads(x, n_heads):
     return x.reshape(*leading, n, n_heads, d // n_heads).swapaxes(-3, -2)  # (..., h, n, d_k)
 
 
-def merge_heads(x):
+def merge_heads(x: ArrayLike) -> FloatArray:
     """Lay the heads side by side again, head 0 leftmost.
 
     Parameters
@@ -94,10 +98,25 @@ def merge_heads(x):
     return x.swapaxes(-3, -2).reshape(*leading, n, n_heads * d_k)  # (..., n, d)
 
 
+# fmt: off
+@overload
 def multi_head_attention(
-    x, w_q, w_k, w_v, w_o, n_heads, *,
-    context=None, mask=None, n_kv_heads=None, return_weights=False,
-):  # fmt: skip
+    x: ArrayLike, w_q: ArrayLike, w_k: ArrayLike, w_v: ArrayLike, w_o: ArrayLike,
+    n_heads: Integer, *, context: ArrayLike | None = ..., mask: ArrayLike | None = ...,
+    n_kv_heads: Integer | None = ..., return_weights: Literal[False] = ...,
+) -> FloatArray: ...
+@overload
+def multi_head_attention(
+    x: ArrayLike, w_q: ArrayLike, w_k: ArrayLike, w_v: ArrayLike, w_o: ArrayLike,
+    n_heads: Integer, *, context: ArrayLike | None = ..., mask: ArrayLike | None = ...,
+    n_kv_heads: Integer | None = ..., return_weights: Literal[True],
+) -> tuple[FloatArray, FloatArray]: ...
+def multi_head_attention(
+    x: ArrayLike, w_q: ArrayLike, w_k: ArrayLike, w_v: ArrayLike, w_o: ArrayLike,
+    n_heads: Integer, *, context: ArrayLike | None = None, mask: ArrayLike | None = None,
+    n_kv_heads: Integer | None = None, return_weights: bool = False,
+) -> FloatArray | tuple[FloatArray, FloatArray]:
+    # fmt: on
     """Run ``n_heads`` attention computations side by side and mix their outputs.
 
     Project ``x`` to queries, keys and values, split their columns into heads, let each head

@@ -28,12 +28,12 @@ WEIGHT_COLOURS = (
 ).split()
 
 
-def head_colour(head):
+def head_colour(head: int) -> str:
     """Return the colour of a head, counted from 0; after the eighth the colours repeat."""
     return HEAD_COLOURS[head % len(HEAD_COLOURS)]
 
 
-def ink(colour):
+def ink(colour: str) -> str:
     """Return black or white, whichever is easier to read on a colour (WCAG 2 contrast)."""
     channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)

@@ -1,10 +1,16 @@
 """Figures of the book.  Every function takes arrays and axes, draws, and returns the axes."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 
+from mha_lib._types import FloatArray, IntArray
 from mha_lib.palette import HEAD_COLOURS, head_colour, ink
 
 # Narrow and with large type, so that a figure shrunk to a telephone's width can still be read.
@@ -17,7 +23,7 @@ CURVE_COLOURS = ("#222222", "#882255", "#117733", "#332288")
 WEIGHT_MAP = "viridis"  # one map, always from 0 to 1, for attention weights
 
 
-def use_style():
+def use_style() -> None:
     """Set fonts, sizes and background for all figures of a notebook."""
     plt.rcParams.update(
         {
@@ -41,7 +47,7 @@ def use_style():
     set_matplotlib_formats("retina")
 
 
-def panel_axes(n_panels, n_columns=2, panel_height=2.6):
+def panel_axes(n_panels: int, n_columns: int = 2, panel_height: float = 2.6) -> list[Axes]:
     """Return ``n_panels`` axes on a new figure, in rows of ``n_columns``.
 
     Parameters
@@ -67,7 +73,7 @@ def panel_axes(n_panels, n_columns=2, panel_height=2.6):
     return axes[:n_panels]
 
 
-def plot_weight_rows(rows, names, ax):
+def plot_weight_rows(rows: ArrayLike, names: Sequence[str], ax: Axes) -> Axes:
     """Draw rows of attention weights as bars, one bar a token.
 
     Parameters
@@ -98,7 +104,9 @@ def plot_weight_rows(rows, names, ax):
     return ax
 
 
-def plot_frontier(errors, best_errors, ax):
+def plot_frontier(
+    errors: tuple[ArrayLike, ArrayLike], best_errors: tuple[ArrayLike, ArrayLike], ax: Axes
+) -> Axes:
     """Draw the two errors of many rows of weights, and the best that any row can reach.
 
     Parameters
@@ -124,7 +132,9 @@ def plot_frontier(errors, best_errors, ax):
     return ax
 
 
-def plot_trained_frontier(best_errors, trained, ax):
+def plot_trained_frontier(
+    best_errors: tuple[ArrayLike, ArrayLike], trained: Mapping[str, ArrayLike], ax: Axes
+) -> Axes:
     """Draw the errors that trained layers reach, beside the best that any row can reach.
 
     Parameters
@@ -149,7 +159,9 @@ def plot_trained_frontier(best_errors, trained, ax):
     return ax
 
 
-def plot_attention_map(weights, tokens, ax, title=""):
+def plot_attention_map(
+    weights: ArrayLike, tokens: Sequence[str], ax: Axes, title: str = ""
+) -> Axes:
     """Draw one head's attention weights: a row per query, a column per key.
 
     Parameters
@@ -174,7 +186,9 @@ def plot_attention_map(weights, tokens, ax, title=""):
     return ax
 
 
-def plot_attention_maps(weights, tokens, axes):
+def plot_attention_maps(
+    weights: FloatArray, tokens: Sequence[str], axes: Sequence[Axes]
+) -> Sequence[Axes]:
     """Draw the attention weights of several heads, each under its number and colour.
 
     Parameters
@@ -199,7 +213,9 @@ def plot_attention_maps(weights, tokens, axes):
     return axes
 
 
-def plot_role_maps(weights, heads, axes, label):
+def plot_role_maps(
+    weights: FloatArray, heads: Sequence[int], axes: Sequence[Axes], label: str
+) -> Sequence[Axes]:
     """Draw the maps of a few heads of a layer small, side by side, without the tokens' names.
 
     Parameters
@@ -226,7 +242,7 @@ def plot_role_maps(weights, heads, axes, label):
     return axes
 
 
-def plot_head_columns(depends, ax):
+def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
     """Draw which output columns change when a head changes.
 
     Parameters
@@ -269,7 +285,9 @@ def _plot_curves(x, series, ax, y_label):
     ax.legend()
 
 
-def plot_against_heads(n_heads, series, ax, ylabel):
+def plot_against_heads(
+    n_heads: Sequence[int] | IntArray, series: Mapping[str, ArrayLike], ax: Axes, ylabel: str
+) -> Axes:
     """Draw quantities against the number of heads, both axes in powers of two.
 
     Parameters
@@ -298,7 +316,9 @@ def _bytes_label(value, _):
         value /= 1024
 
 
-def plot_memory(lengths, series, ax):
+def plot_memory(
+    lengths: Sequence[int] | IntArray, series: Mapping[str, ArrayLike], ax: Axes
+) -> Axes:
     """Draw bytes against sequence length, both axes logarithmic.
 
     Parameters
@@ -318,7 +338,7 @@ def plot_memory(lengths, series, ax):
     return ax
 
 
-def plot_time(lengths, series, ax):
+def plot_time(lengths: Sequence[int] | IntArray, series: Mapping[str, ArrayLike], ax: Axes) -> Axes:
     """Draw milliseconds against sequence length, both axes logarithmic.
 
     Parameters
@@ -338,7 +358,7 @@ def plot_time(lengths, series, ax):
     return ax
 
 
-def plot_steps(series, ax, ylabel):
+def plot_steps(series: Mapping[str, tuple[ArrayLike, ArrayLike]], ax: Axes, ylabel: str) -> Axes:
     """Draw how quantities change over the steps of training.
 
     Parameters
@@ -361,7 +381,7 @@ def plot_steps(series, ax, ylabel):
     return ax
 
 
-def plot_pruning(curves, floor, ax):
+def plot_pruning(curves: Mapping[str, FloatArray], floor: float, ax: Axes) -> Axes:
     """Draw the accuracy that is left against the number of heads that are left.
 
     Parameters
@@ -379,7 +399,10 @@ def plot_pruning(curves, floor, ax):
     """
     for i, (name, rows) in enumerate(curves.items()):
         kept = np.arange(rows.shape[1])[::-1]
-        style = {"linestyle": ("-", "--", ":", "-.")[i % 4], "marker": "osD^"[i % 4]}
+        style: dict[str, Any] = {
+            "linestyle": ("-", "--", ":", "-.")[i % 4],
+            "marker": "osD^"[i % 4],
+        }
         ax.plot(kept, np.median(rows, axis=0), color=CURVE_COLOURS[i % 4], label=name, **style)
         ax.fill_between(
             kept, rows.min(axis=0), rows.max(axis=0), color=CURVE_COLOURS[i % 4], alpha=0.12

@@ -4,13 +4,15 @@ The score of a query and a key then depends on how far apart they are, and no pa
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import FloatArray, Integer
 
 LONGEST_WAVE = 10_000.0  # of the slowest pair: 2 pi times this many tokens for one turn
 
 
-def rotary_angles(n, d_k):
+def rotary_angles(n: Integer, d_k: Integer) -> FloatArray:
     """Return by how much each pair of coordinates is turned at each place.
 
     Parameters
@@ -50,7 +52,7 @@ def rotary_angles(n, d_k):
     return np.arange(n)[:, None] * frequencies  # (n, d_k // 2)
 
 
-def rotate(x, angles):
+def rotate(x: ArrayLike, angles: ArrayLike) -> FloatArray:
     """Turn the coordinate pairs of each row by that row's angles.
 
     Coordinate j is paired with coordinate j + d_k / 2.

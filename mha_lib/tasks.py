@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mha_lib import _check
+from mha_lib._types import BoolArray, FloatArray, IntArray, Integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +30,9 @@ class VectorBatch:
     (3, 16, 12)
     """
 
-    x: np.ndarray
-    targets: np.ndarray
-    marked: np.ndarray
+    x: FloatArray
+    targets: FloatArray
+    marked: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +58,11 @@ class TokenBatch:
     (3, 16, 3)
     """
 
-    tokens: np.ndarray
-    targets: np.ndarray
-    counted: np.ndarray
-    marked: np.ndarray | None = None
-    period: np.ndarray | None = None
+    tokens: IntArray
+    targets: IntArray
+    counted: BoolArray
+    marked: IntArray | None = None
+    period: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class MarkedAndMean:
     d: int = 16
     jobs = ("fetch", "average")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check.integer_fields(self, ["n"], minimum=2)
         _check.integer_fields(self, ["width", "d"], minimum=1)
         if self.d < max(self.width + 2, 2 * self.width):
@@ -105,7 +106,7 @@ class MarkedAndMean:
                 f"use d >= {max(self.width + 2, 2 * self.width)}"
             )
 
-    def batch(self, rng, n_sequences):
+    def batch(self, rng: np.random.Generator, n_sequences: Integer) -> VectorBatch:
         """Return a `VectorBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
@@ -154,15 +155,15 @@ class ThreeJobs:
     n_symbols: int = 8
     jobs = ("previous", "marked", "most common")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check.integer_fields(self, ["n", "n_symbols"], minimum=2)
 
     @property
-    def chance(self):
+    def chance(self) -> float:
         """Accuracy of a constant answer, in every job."""
         return 1 / self.n_symbols
 
-    def batch(self, rng, n_sequences):
+    def batch(self, rng: np.random.Generator, n_sequences: Integer) -> TokenBatch:
         """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
@@ -222,7 +223,7 @@ class RepeatedSequence:
     longest: int = 12
     jobs = ("next",)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check.integer_fields(self, ["n", "n_symbols", "shortest", "longest"], minimum=2)
         if not self.shortest <= self.longest <= min(self.n_symbols, self.n - 1):
             raise ValueError(
@@ -232,11 +233,11 @@ class RepeatedSequence:
             )
 
     @property
-    def chance(self):
+    def chance(self) -> float:
         """Accuracy of a constant answer."""
         return 1 / self.n_symbols
 
-    def batch(self, rng, n_sequences):
+    def batch(self, rng: np.random.Generator, n_sequences: Integer) -> TokenBatch:
         """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)

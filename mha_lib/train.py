@@ -1,13 +1,22 @@
 """Losses, the Adam optimiser and a training loop that keeps a history."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Task, Trainable
+
+ModelT = TypeVar("ModelT", bound=Trainable)
+Progress = Callable[[range], Iterable[int]]
 
 
-def cross_entropy(logits, targets, counted):
+def cross_entropy(
+    logits: ArrayLike, targets: ArrayLike, counted: ArrayLike
+) -> tuple[float, FloatArray]:
     """Return the mean cross-entropy and its gradient.
 
     Parameters
@@ -59,7 +68,7 @@ def cross_entropy(logits, targets, counted):
     return float((losses * share).sum()), d_logits
 
 
-def accuracy(logits, targets, counted):
+def accuracy(logits: ArrayLike, targets: ArrayLike, counted: ArrayLike) -> FloatArray:
     """Return how often the largest logit is the right one, for each job.
 
     Parameters
@@ -99,7 +108,9 @@ def accuracy(logits, targets, counted):
     return right.sum(axis=(0, 1)) / n_counted
 
 
-def _answers(logits, targets, counted, axes):
+def _answers(
+    logits: ArrayLike, targets: ArrayLike, counted: ArrayLike, axes: Sequence[str]
+) -> tuple[FloatArray, IntArray, BoolArray]:
     """Return scores, right symbols and where they count as arrays that fit together."""
     logits = _check.real_array("logits", logits, axes)
     targets = _check.integer_array("targets", targets)
@@ -115,7 +126,9 @@ def _answers(logits, targets, counted, axes):
     return logits, targets, counted
 
 
-def squared_error(outputs, targets, importance):
+def squared_error(
+    outputs: ArrayLike, targets: ArrayLike, importance: ArrayLike
+) -> tuple[float, FloatArray]:
     """Return the mean squared error, columns weighted by importance, and its gradient.
 
     Parameters
@@ -195,7 +208,12 @@ class Adam:
     array([0.9])
     """
 
-    def __init__(self, parameters, decay=(0.9, 0.99), epsilon=1e-8):
+    def __init__(
+        self,
+        parameters: Mapping[str, FloatArray],
+        decay: Sequence[float] = (0.9, 0.99),
+        epsilon: float = 1e-8,
+    ) -> None:
         for name, parameter in parameters.items():
             if not isinstance(parameter, np.ndarray) or parameter.dtype not in _check.FLOATS:
                 raise TypeError(
@@ -212,7 +230,7 @@ class Adam:
         self._square = {name: np.zeros_like(p) for name, p in parameters.items()}
         self._n_steps = 0
 
-    def step(self, gradients, learning_rate):
+    def step(self, gradients: Mapping[str, FloatArray], learning_rate: float) -> None:
         """Move every parameter against its gradient, (same names and shapes)."""
         if gradients.keys() != self.parameters.keys():
             raise ValueError(
@@ -238,7 +256,7 @@ class Adam:
             )
 
 
-def clip_gradients(gradients, largest_norm):
+def clip_gradients(gradients: Mapping[str, FloatArray], largest_norm: float) -> float:
     """Shrink all gradients alike, in place, so that their joint length is at most a bound.
 
     Parameters
@@ -308,13 +326,13 @@ class Recipe:
     last_rate: float = 0.02
     largest_norm: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check.integer_fields(self, ["n_steps", "n_sequences", "n_warm_up"], minimum=1)
         _check.positive("learning_rate", self.learning_rate)
         _check.positive("largest_norm", self.largest_norm)
         _check.fraction("last_rate", self.last_rate)
 
-    def rate(self, step):
+    def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from 1: a rise, then half a cosine."""
         warm = min(1.0, step / self.n_warm_up)
         cosine = (1 + np.cos(np.pi * step / self.n_steps)) / 2
@@ -341,12 +359,21 @@ class History:
     []
     """
 
-    losses: list = field(default_factory=list)
-    measures: list = field(default_factory=list)
-    snapshots: dict = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
+    measures: list[FloatArray] = field(default_factory=list)
+    snapshots: dict[int, Any] = field(default_factory=dict)
 
 
-def fit(model, task, recipe, seed, *, watch=None, watch_at=(), progress=None):
+def fit(
+    model: ModelT,
+    task: Task,
+    recipe: Recipe,
+    seed: Integer,
+    *,
+    watch: Callable[[ModelT], Any] | None = None,
+    watch_at: Iterable[Integer] = (),
+    progress: Progress | None = None,
+) -> History:
     """Train a model on new batches of a task, and return the history.
 
     Parameters
@@ -401,14 +428,14 @@ def fit(model, task, recipe, seed, *, watch=None, watch_at=(), progress=None):
     # The 1 keeps these batches apart from those that anyone draws from a plain seed.
     rng = np.random.default_rng([_check.integer("seed", seed, minimum=0), 1])
     _check.has("watch_at", watch_at, ["__iter__"], "a list of steps")
-    watch_at = {_check.integer("watch_at", step, minimum=0) for step in watch_at}
-    if max(watch_at, default=0) > recipe.n_steps:
+    watched = {_check.integer("watch_at", step, minimum=0) for step in watch_at}
+    if max(watched, default=0) > recipe.n_steps:
         raise ValueError(
-            f"watch_at names step {max(watch_at)}, but there are n_steps={recipe.n_steps}: "
+            f"watch_at names step {max(watched)}, but there are n_steps={recipe.n_steps}: "
             f"name steps up to n_steps"
         )
     adam, history = Adam(model.parameters), History()
-    if watch is not None and 0 in watch_at:
+    if watch is not None and 0 in watched:
         history.snapshots[0] = watch(model)
     steps = range(1, recipe.n_steps + 1)
     for step in steps if progress is None else progress(steps):
@@ -430,6 +457,6 @@ def fit(model, task, recipe, seed, *, watch=None, watch_at=(), progress=None):
         adam.step(model.gradients, recipe.rate(step))
         history.losses.append(loss)
         history.measures.append(measures)
-        if watch is not None and step in watch_at:
+        if watch is not None and step in watched:
             history.snapshots[step] = watch(model)
     return history

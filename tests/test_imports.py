@@ -16,6 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # From bottom to top.  A module may import from the layers below its own, never beside or above.
 # A subpackage counts as one module; its parts may import each other.
 LAYERS = [
+    ["_types"],
     ["_check"],
     ["activations", "masks", "cost", "tasks", "frontier", "positions", "misconceptions"],
     ["attention"],

@@ -75,9 +75,9 @@ class FrameWidget(anywidget.AnyWidget):
     which ``problem`` forbids it.
     """
 
-    settings = ()
-    frame_settings = ()  # in the order of a frame's key
-    problem_settings = ()
+    settings: tuple[str, ...] = ()
+    frame_settings: tuple[str, ...] = ()  # in the order of a frame's key
+    problem_settings: tuple[str, ...] = ()
 
     _settings = traitlets.Dict().tag(sync=True)  # the three tuples above
     _choices = traitlets.Dict().tag(sync=True)  # setting -> values of its slider

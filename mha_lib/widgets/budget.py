@@ -5,7 +5,8 @@ from dataclasses import asdict
 import numpy as np
 
 from mha_lib import _check
-from mha_lib.cost import attention_cost
+from mha_lib._types import Integer
+from mha_lib.cost import AttentionCost, attention_cost
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Whole, front_end, reason, style
 
@@ -66,12 +67,18 @@ class Budget(FrameWidget):
     n_heads = Whole(8)
     n_kv_heads = Whole(None, allow_none=True)
 
-    def __init__(self, n=1024, d=512, n_heads=8, n_kv_heads=None):
+    def __init__(
+        self,
+        n: Integer = 1024,
+        d: Integer = 512,
+        n_heads: Integer = 8,
+        n_kv_heads: Integer | None = None,
+    ) -> None:
         super().__init__(n=n, d=d, n_heads=n_heads, n_kv_heads=n_kv_heads)
         self.recompute()
         self.follow_settings()
 
-    def cost(self):
+    def cost(self) -> AttentionCost:
         """Return the `AttentionCost` of the present setting."""
         return attention_cost(self.n, self.d, self.n_heads, n_kv_heads=self.n_kv_heads)
 

@@ -1,9 +1,13 @@
 """See how the columns of Q, K and V are dealt out to heads, and what each head makes of them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import traitlets
+from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._types import FloatArray, Integer
 from mha_lib.attention import scaled_dot_product_attention
 from mha_lib.multihead import merge_heads, split_heads
 from mha_lib.widgets import _picture
@@ -66,18 +70,18 @@ class HeadSplitter(FrameWidget):
 
     def __init__(
         self,
-        tokens=None,
-        n_heads=4,
-        d=None,
+        tokens: Sequence[str] | None = None,
+        n_heads: Integer = 4,
+        d: Integer | None = None,
         *,
-        x=None,
-        w_q=None,
-        w_k=None,
-        w_v=None,
-        w_o=None,
-        token=None,
-        seed=0,
-    ):
+        x: ArrayLike | None = None,
+        w_q: ArrayLike | None = None,
+        w_k: ArrayLike | None = None,
+        w_v: ArrayLike | None = None,
+        w_o: ArrayLike | None = None,
+        token: Integer | None = None,
+        seed: Integer = 0,
+    ) -> None:
         self._seed = _check.integer("seed", seed, minimum=0)
         self._own = {
             name: _check.matrix(name, value, axes)
@@ -138,7 +142,7 @@ class HeadSplitter(FrameWidget):
         self.token = min(self.token, len(self.tokens) - 1)
         self.recompute()
 
-    def arrays(self, d=None):
+    def arrays(self, d: int | None = None) -> tuple[FloatArray, ...]:
         """Return x, w_q, w_k, w_v and w_o of width ``d`` (default: the present width)."""
         d = self.d if d is None else d
         rng = np.random.default_rng([self._seed, d])
@@ -150,7 +154,7 @@ class HeadSplitter(FrameWidget):
             arrays[name] = rng.normal(scale=scale / np.sqrt(d), size=(d, d))
         return tuple({**arrays, **self._own}.values())
 
-    def weights(self):
+    def weights(self) -> FloatArray:
         """Return the attention weights of the present setting, (h, n, n)."""
         return self._compute(self.n_heads, self.d)[0]
 

@@ -4,6 +4,7 @@ import numpy as np
 import traitlets
 
 from mha_lib import _check
+from mha_lib._types import FloatArray, Integer
 from mha_lib.activations import softmax
 from mha_lib.frontier import best_row, job_errors
 from mha_lib.widgets import _picture
@@ -62,7 +63,9 @@ class OneDistribution(FrameWidget):
     d = Whole(12)
     _curves = traitlets.Dict().tag(sync=True)  # n -> the best errors that one row can have
 
-    def __init__(self, score=1.5, n=16, n_heads=1, d=12):
+    def __init__(
+        self, score: float = 1.5, n: Integer = 16, n_heads: Integer = 1, d: Integer = 12
+    ) -> None:
         super().__init__(score=score, n=n, n_heads=n_heads, d=d)
         self.recompute()
         self._curves = {str(n): _curve(n) for n in {*self.choices()["n"], self.n}}
@@ -80,11 +83,11 @@ class OneDistribution(FrameWidget):
         if str(self.n) not in self._curves:
             self._curves = {**self._curves, str(self.n): _curve(self.n)}
 
-    def rows(self):
+    def rows(self) -> FloatArray:
         """Return the rows of weights of the present setting, (h, n)."""
         return _rows(self.score, self.n, self.n_heads)
 
-    def errors(self):
+    def errors(self) -> tuple[float, float]:
         """Return the errors of fetching and of averaging, as the rows together can do it."""
         return combined_errors(self.rows())
 

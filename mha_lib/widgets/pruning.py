@@ -1,8 +1,11 @@
 """See what is left of a model as its heads are removed, in one order or another."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import traitlets
 
+from mha_lib._types import FloatArray, Integer
 from mha_lib.heads import PruningStudy
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Whole, front_end, style
@@ -63,7 +66,12 @@ class Pruning(FrameWidget):
     kept = Whole(0, minimum=0)
     _studies = traitlets.Dict().tag(sync=True)  # the curves of each, and what else stays
 
-    def __init__(self, studies, study=None, kept=None):
+    def __init__(
+        self,
+        studies: Mapping[str, PruningStudy | Sequence[PruningStudy]],
+        study: str | None = None,
+        kept: Integer | None = None,
+    ) -> None:
         self._checked = _checked(studies)
         self._results = {name: _results(seeds) for name, seeds in self._checked.items()}
         first = next(iter(self._checked)) if study is None else study
@@ -93,7 +101,7 @@ class Pruning(FrameWidget):
     def _most(self, study):
         return len(self._checked[study][0].greedy)
 
-    def results(self):
+    def results(self) -> dict[str, FloatArray]:
         """Return what is left at the present setting.
 
         Returns

@@ -3,7 +3,8 @@
 import numpy as np
 import traitlets
 
-from mha_lib.experiments import Run, chance_scores
+from mha_lib._types import Integer
+from mha_lib.experiments import Run, Snapshot, chance_scores
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Whole, front_end, style
 
@@ -60,7 +61,7 @@ class TrainingPlayback(FrameWidget):
     head = Whole(0, minimum=0)
     _run = traitlets.Dict().tag(sync=True)  # what stays the same throughout training
 
-    def __init__(self, run, step=None, head=0):
+    def __init__(self, run: Run, step: Integer | None = None, head: Integer = 0) -> None:
         if not isinstance(run, Run):
             raise TypeError(
                 f"run must be a Run of mha_lib.experiments, not {type(run).__name__}: "
@@ -104,7 +105,7 @@ class TrainingPlayback(FrameWidget):
             )
         return head
 
-    def snapshot(self):
+    def snapshot(self) -> Snapshot:
         """Return the `mha_lib.experiments.Snapshot` of the present step."""
         return self._snapshots[self.step]
 
