@@ -84,9 +84,11 @@ def attention_output(
     if mask is not None:
         shape = (*leading, n_queries, k.shape[-2])
         mask = np.broadcast_to(_check.boolean_mask("mask", mask, shape), shape)
-    for *sequence, head in np.ndindex(*leading):
-        at, shared = (*sequence, head), (*sequence, head // group)
-        _one_head(q[at], k[shared], v[shared], None if mask is None else mask[at], out[at], scores)
+    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
+        for *sequence, head in np.ndindex(*leading):
+            at, shared = (*sequence, head), (*sequence, head // group)
+            own_mask = None if mask is None else mask[at]
+            _one_head(q[at], k[shared], v[shared], own_mask, out[at], scores)
     return out
 
 

@@ -379,7 +379,3 @@ def _clean(value):
     if isinstance(value, list):
         return [_clean(item) for item in value]
     return value
-
-
-if __name__ == "__main__":  # for one notebook by hand, to see what a submission does
-    run_notebook(sys.argv[1], os.path.abspath(sys.argv[2]), [], Limits(), "by-hand")
