@@ -598,3 +598,16 @@ def test_marks_that_are_open_do_not_count():
     from assignments.grader.report import _total
 
     assert _total({"a": (2, 2, False), "b": (3, 4, True), "c": (5, 4, False)}) == 6
+
+
+def test_the_pages_say_the_limits_and_the_points_that_hold():
+    from assignments.grader.execute import Limits
+
+    students, instructors = (
+        (ROOT / "chapters" / f"for_{who}.md").read_text("utf-8")
+        for who in ("students", "instructors")
+    )
+    limit = f"A cell may take {Limits().cell_seconds:g} seconds, and the whole notebook a minute"
+    assert limit in students
+    assert Limits().seconds == 60
+    assert f"earns {sum(FULL.values())} points without you; 4 more" in instructors
