@@ -4,7 +4,7 @@
     python -m nox -s "versions(3.13-newest)"
 
 The package is built and installed, and the tests run in an empty folder, so that nothing comes from
-the repository.  A Python that is not there is skipped, and said so.
+the repository.  A Python that is not installed is skipped, and said so.
 """
 
 import os
