@@ -20,7 +20,7 @@ SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pypro
 
 help:
 	@echo "make book       build the site into $(HTML)"
-	@echo "make test       run every check: style, types, library, notebooks, built site"
+	@echo "make test       run every check: style, types, library, notebooks, site, Pythons"
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
 	@echo "make lab        open the notebooks in JupyterLab"
 	@echo "make notebooks  re-run the notebooks and save their outputs"
@@ -43,6 +43,7 @@ test: $(HTML)/.built
 	$(BIN)/python -m pytest tests
 	$(BIN)/python -m pytest --doctest-modules mha_lib
 	$(BIN)/python -m pytest --nbval --nbval-current-env chapters
+	$(BIN)/python -m nox
 
 serve: book
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)
@@ -88,7 +89,7 @@ mutate: $(READY)
 	$(BIN)/python bench/mutate.py
 
 clean:
-	rm -rf _build $(VENV)
+	rm -rf _build .nox $(VENV)
 
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

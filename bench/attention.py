@@ -210,14 +210,14 @@ def peak_memory(name, n, d, n_heads):
     """Return the megabytes that one call takes above the inputs; needs Linux."""
     CONTENDERS[name](*inputs(8, 16), 2)()  # what is loaded once does not count
     run = CONTENDERS[name](*inputs(n, d), n_heads)
-    Path("/proc/self/clear_refs").write_text("5")  # begin to look for the peak here
+    Path("/proc/self/clear_refs").write_text("5", "utf-8")  # begin to look for the peak here
     before = _status("VmRSS")
     run()
     return round((_status("VmHWM") - before) / MEGABYTE, 1)
 
 
 def _status(field):
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text("utf-8").splitlines():
         if line.startswith(field):
             return 1024 * int(line.split()[1])
     raise LookupError(field)
@@ -229,8 +229,8 @@ def machine(made):
     for name in ("torch", "onnxruntime"):
         if name in sys.modules:
             versions[name] = sys.modules[name].__version__
-    model = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-             if line.startswith("model name")]  # fmt: skip
+    cores = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    model = [line.split(":")[1].strip() for line in cores if line.startswith("model name")]
     return {
         "date": date.today().isoformat(),
         "processor": model[0] if model else platform.processor(),

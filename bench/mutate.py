@@ -185,7 +185,7 @@ def run_tests(names, *options):
     """Run files of tests until one fails, without a word; return whether all pass."""
     quiet = ["-x", "-q", "-p", "no:cacheprovider"]
     again = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # not the first run in this process
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
         return all(pytest.main([*quiet, *again, *options, f"tests/{name}"]) == 0 for name in names)
 
 

@@ -218,7 +218,7 @@ def test_a_leak_is_seen_in_every_form(form, tmp_path):
         code = "".join(f"<span class='n'>{line}</span>\n" for line in code.splitlines())
     elif form == "ipynb":
         code = json.dumps({"cells": [{"source": code.splitlines(keepends=True)}]})
-    file.write_text(f"before {code} after" if form != "ipynb" else code)
+    file.write_text(f"before {code} after" if form != "ipynb" else code, "utf-8")
     assert assignment.leaks(file) == {body}
 
 

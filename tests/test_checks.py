@@ -12,7 +12,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import mha_lib
 import mha_lib.attention
@@ -996,7 +995,8 @@ def test_a_program_finds_the_verdict_in_the_outputs_of_a_notebook():
     """What a cell of a notebook stores, made by IPython's own formatter."""
     entry = next(entry for entry in CATALOGUE if entry.step == "split_heads")
     result = check_split_heads(entry.function)
-    stored, _ = InteractiveShell.instance().display_formatter.format(result)
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    stored, _ = shell.instance().display_formatter.format(result)
     assert stored["text/plain"] == repr(result)
     assert stored["text/html"] == result._repr_html_()
     assert json.loads(json.dumps(stored["application/vnd.mha-lib.check+json"])) == {

@@ -430,7 +430,7 @@ def test_any_file_naming(tmp_path):
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
+        path.write_text(name, "utf-8")
     found = {one.source: one.student for one in collected(tmp_path, folder)[0]}
     assert len(found) == len(set(found.values())) == 8
     assert found["week 3/Zoë Ångström_17_file/notebook.ipynb"] == "Zoe_Angstrom_17_file"
@@ -450,7 +450,7 @@ def test_archives_in_archives(tmp_path):
         archive.writestr("bob/work.ipynb", "bob")
         archive.writestr("broken.zip", "no archive")
     found, _ = collected(tmp_path, outer)
-    texts = {one.student: one.path.read_text() for one in found if one.path}
+    texts = {one.student: one.path.read_text("utf-8") for one in found if one.path}
     assert sorted(texts.values()) == ["bob", "escaped", "inner"]
     assert texts["bob"] == "bob"
     assert texts["ann"] == "inner"
@@ -462,7 +462,7 @@ def test_whoever_has_no_notebook_is_reported(tmp_path):
     folder = tmp_path / "in"
     for name in ("eve/essay.pdf", "ann/x.ipynb", "ann/data/x.csv", "names.csv", "week/fay/y.pdf"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("")
+        (folder / name).write_text("", "utf-8")
     (folder / "bob").mkdir()
     (folder / "dan.ipynb").symlink_to(folder / "gone.ipynb")
     for name, inside in (("carl.zip", "carl.py"), ("all.zip", "gus/z.pdf"), ("none.zip", "")):
@@ -481,9 +481,9 @@ def test_whoever_has_no_notebook_is_reported(tmp_path):
 def test_a_name_once_given_stays(tmp_path):
     folder = tmp_path / "in"
     (folder / "week").mkdir(parents=True)
-    (folder / "week" / "ann.ipynb").write_text("")
+    (folder / "week" / "ann.ipynb").write_text("", "utf-8")
     known = {one.source: one.student for one in collected(tmp_path, folder)[0]}
-    (folder / "Ann.ipynb").write_text("")
+    (folder / "Ann.ipynb").write_text("", "utf-8")
     later = {one.source: one.student for one in collected(tmp_path, folder, known)[0]}
     assert later["week/ann.ipynb"] == known["week/ann.ipynb"] == "week"
     assert later["Ann.ipynb"] == "Ann"
@@ -494,7 +494,7 @@ def test_a_name_once_given_stays(tmp_path):
 def test_a_folder_and_an_archive_of_one_name(tmp_path):
     folder = tmp_path / "in"
     (folder / "ann").mkdir(parents=True)
-    (folder / "ann" / "x.ipynb").write_text("")
+    (folder / "ann" / "x.ipynb").write_text("", "utf-8")
     with zipfile.ZipFile(folder / "ann.zip", "w") as archive:
         archive.writestr("x.ipynb", "")
     students = [one.student for one in collected(tmp_path, folder)[0]]
@@ -509,9 +509,9 @@ def test_a_damaged_archive_and_odd_names_do_not_stop_the_others(tmp_path):
     data = bytearray((folder / "bad.zip").read_bytes())
     data[45:50] = b"\xff" * 5  # inside the compressed text
     (folder / "bad.zip").write_bytes(data)
-    (folder / "good.ipynb").write_text("")
+    (folder / "good.ipynb").write_text("", "utf-8")
     if sys.platform == "linux":
-        (folder / os.fsdecode(b"ren\xe9.ipynb")).write_text("")
+        (folder / os.fsdecode(b"ren\xe9.ipynb")).write_text("", "utf-8")
     found, _ = collected(tmp_path, folder)
     assert any(one.student == "good" and one.path for one in found)
     assert [one.source for one in found if "cannot be opened" in one.problem] == ["bad.zip/"]
@@ -535,8 +535,8 @@ def test_a_mistaken_call_is_told(tmp_path, capsys, submitted, out, message):
 
     (tmp_path / "empty").mkdir()
     (tmp_path / "busy").mkdir()
-    (tmp_path / "busy" / ".lock").write_text(str(os.getppid()))
-    (tmp_path / "text.txt").write_text("")
+    (tmp_path / "busy" / ".lock").write_text(str(os.getppid()), "utf-8")
+    (tmp_path / "text.txt").write_text("", "utf-8")
     assert main([str(tmp_path / submitted), str(tmp_path / out)]) == 2
     assert message in capsys.readouterr().err
 

@@ -5,6 +5,7 @@ same in every run; a failure prints the smallest case that hypothesis found.
 """
 
 import math
+import os
 import warnings
 
 import numpy as np
@@ -30,8 +31,8 @@ INF, NAN = np.inf, np.nan
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
 
 repeated = settings(
-    max_examples=200, deadline=None, derandomize=True, database=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=int(os.environ.get("EXAMPLES", "200")), deadline=None,
+    derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
 dtypes = st.sampled_from([np.float32, np.float64])
 seeds = st.integers(0, 2**32 - 1)

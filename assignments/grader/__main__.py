@@ -211,7 +211,7 @@ class _Run:
                 f"it did not end within {self.limits.seconds + PATIENCE:g} seconds"
                 if late
                 else f"the process that ran it ended with code {self.process.exitcode}"
-                f"{': ' + reason.read_text() if reason.exists() else ''}"
+                f"{': ' + reason.read_text(encoding='utf-8') if reason.exists() else ''}"
             )
         else:
             try:
@@ -279,13 +279,13 @@ def _alone(out, submissions):
     out.mkdir(parents=True, exist_ok=True)
     lock = out / ".lock"
     try:
-        owner = int(lock.read_text())
+        owner = int(lock.read_text("utf-8"))
     except (OSError, ValueError):
         owner = None
     if owner is not None and owner != os.getpid() and psutil.pid_exists(owner):
         raise ValueError(f"another grader (process {owner}) writes to {out}: wait for it, or "
                          f"delete {lock} if that is no grader")  # fmt: skip
-    lock.write_text(str(os.getpid()))
+    lock.write_text(str(os.getpid()), "utf-8")
     try:
         yield
     finally:

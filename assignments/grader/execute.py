@@ -87,7 +87,7 @@ def run_notebook(source, target, scratch, seeds, limits, mark, nonce):
     try:
         asyncio.run(_run(notebook, limits, watch, scratch))
     except Exception as error:
-        Path(f"{target}.error").write_text(f"{type(error).__name__}: {error}"[:500])
+        Path(f"{target}.error").write_text(f"{type(error).__name__}: {error}"[:500], "utf-8")
         raise
     finally:
         watch.stop()

@@ -60,10 +60,10 @@ def lab(browser, tmp_path_factory):
                 urllib.request.urlopen(f"{address}/api", timeout=5).close()  # noqa: S310
                 break
             except (URLError, ConnectionError):
-                assert server.poll() is None, (home / "log").read_text()
+                assert server.poll() is None, (home / "log").read_text("utf-8")
                 time.sleep(0.5)
         else:
-            pytest.fail("JupyterLab did not answer: " + (home / "log").read_text()[-2000:])
+            pytest.fail("JupyterLab did not answer: " + (home / "log").read_text("utf-8")[-2000:])
         yield address
     finally:
         server.terminate()
