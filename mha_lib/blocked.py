@@ -7,7 +7,7 @@ from mha_lib import _check
 from mha_lib._types import FloatArray
 from mha_lib.attention import scaled_dot_product_attention
 
-BLOCK = 128  # queries; with as many keys as a text has, their scores stay in the cache
+BLOCK = 256  # queries; with as many keys as a text has, their scores stay near the processor
 
 
 def attention_output(
@@ -15,17 +15,16 @@ def attention_output(
 ) -> FloatArray:
     r"""Return the output of `scaled_dot_product_attention` without ever holding all weights.
 
-    Each block of queries passes through in turn.  The largest score of a row is not looked for.
-    By the Cauchy-Schwarz inequality no score of query i is above
-    :math:`b_i = \lvert q_i\rvert \max_j \lvert k_j\rvert / \sqrt{d_k}`, and subtracting
-    :math:`b_i` from its scores changes no weight either.  Both that and the sum of each row come
-    out of the two matrix products, through one more column on ``q``, ``k`` and ``v``:
+    Each block of queries passes through in turn, and only the result is divided by the sum of a
+    row, not its weights.  Softmax subtracts the largest score of a row, so that no power can
+    overflow.  That takes two more passes over all scores, and mostly for nothing: by the
+    Cauchy-Schwarz inequality no score of a head is larger, up to its sign, than
 
-    .. math:: e^{[q_i,\, -b_i] \cdot [k_j,\, 1]} = e^{q_i \cdot k_j - b_i}, \qquad
-              \sum_j a_{ij} [v_j,\, 1] = \Bigl[\sum_j a_{ij} v_j,\ \sum_j a_{ij}\Bigr]
+    .. math:: b = \frac{\max_i \lvert q_i\rvert \, \max_j \lvert k_j\rvert}{\sqrt{d_k}}
 
-    Rows in which all these numbers are tiny, since the bound is far above every score, and rows
-    that meet inf or NaN are left to `scaled_dot_product_attention`.
+    As long as neither the sum of Tk powers up to :math:`e^b`, times the largest value, can
+    overflow, nor the smallest, :math:`e^{-b}`, lose its digits, nothing is subtracted.  Heads
+    that break this, or hold inf or NaN, go block by block through `scaled_dot_product_attention`.
 
     Parameters
     ----------
@@ -79,7 +78,9 @@ def attention_output(
     q = np.broadcast_to(q, (*leading, *q.shape[-2:]))
     k, v = (np.broadcast_to(a, (*sequences, *a.shape[-3:])) for a in (k, v))
     dtype = np.result_type(q, k, v)
-    out = np.empty((*leading, n_queries, v.shape[-1]), dtype)  # (..., H, Tq, Dv)
+    # Heads side by side in memory, as `merge_heads` wants them: it need not copy then.
+    out = np.empty((*sequences, n_queries, n_heads, v.shape[-1]), dtype)
+    out = out.swapaxes(-3, -2)  # (..., H, Tq, Dv)
     scores = np.empty((min(BLOCK, n_queries), k.shape[-2]), dtype)  # (block, Tk), used again
     if mask is not None:
         shape = (*leading, n_queries, k.shape[-2])
@@ -94,27 +95,34 @@ def attention_output(
 
 def _one_head(q, k, v, mask, out, scores):
     """Write the output of one head into ``out``, (Tq, Dv)."""
-    smallest = np.sqrt(np.finfo(out.dtype).tiny)
-    scale = 1 / float(np.sqrt(q.shape[-1]))
-    longest = np.sqrt(np.einsum("kd,kd->k", k, k).max(initial=0.0))
-    bound = np.sqrt(np.einsum("qd,qd->q", q, q)) * longest  # (Tq,)
-    queries = np.column_stack([q, -bound]) * scale  # (Tq, Dk + 1)
-    keys = np.column_stack([k, np.ones(len(k), k.dtype)])  # (Tk, Dk + 1)
-    values = np.column_stack([v, np.ones(len(v), v.dtype)])  # (Tk, Dv + 1)
-    usable = np.isfinite(v).all()  # 0 * inf is NaN, so that a hidden value would show
+    scaled = q / float(np.sqrt(q.shape[-1]))  # (Tq, Dk)
+    k, v = np.ascontiguousarray(k), np.ascontiguousarray(v)  # every block reads them
+    moderate = _is_moderate(_longest(scaled) * _longest(k), v, out.dtype)
+    ones = np.ones(len(k), out.dtype)  # a product with it is the fastest sum
     for start in range(0, len(q), BLOCK):
         rows = slice(start, min(start + BLOCK, len(q)))
         allowed = None if mask is None else mask[rows]
-        plain = np.ones(rows.stop - start, dtype=bool)  # rows that need the plain computation
-        if usable:
-            powers = np.matmul(queries[rows], keys.T, out=scores[: rows.stop - start])
-            np.exp(powers, out=powers)  # (block, Tk)
-            if allowed is not None:
-                powers *= allowed
-            blend = powers @ values  # (block, Dv + 1)
-            np.divide(blend[:, :-1], blend[:, -1:], out=out[rows])
-            plain = ~(blend[:, -1] > smallest)  # NaN too
-            usable = plain.mean() < 0.5  # else the bound is of no use for this head
-        if plain.any():
-            few = None if allowed is None else allowed[plain]
-            out[rows][plain] = scaled_dot_product_attention(q[rows][plain], k, v, few)[0]
+        if not moderate:
+            out[rows] = scaled_dot_product_attention(q[rows], k, v, allowed)[0]
+            continue
+        powers = np.matmul(scaled[rows], k.T, out=scores[: rows.stop - start])
+        np.exp(powers, out=powers)  # (block, Tk)
+        if allowed is not None:
+            powers *= allowed
+        total = (powers @ ones)[:, None]  # (block, 1)
+        total[total == 0] = 1  # a row that may look nowhere has output 0
+        np.divide(powers @ v, total, out=out[rows])
+
+
+def _longest(rows):
+    """Return the length of the longest row, 0 without rows."""
+    return np.sqrt(np.vecdot(rows, rows).max(initial=0))
+
+
+def _is_moderate(bound, v, dtype):
+    """Return whether powers of scores up to ``bound`` keep their digits in a sum over ``v``."""
+    size = np.abs(v).max(initial=0)
+    limits = np.finfo(dtype)
+    # As logarithms.  False for a NaN, and for v = 0, which has none.
+    needed = bound + abs(np.log(size)) + np.log(len(v) / limits.eps)
+    return needed < -np.log(limits.tiny)

@@ -10,7 +10,7 @@ from mha_lib._types import FloatArray, Integer
 from mha_lib.attention import scaled_dot_product_attention
 from mha_lib.blocked import attention_output
 
-MANY_SCORES = 128 * 128  # from so many on in a head, blocks are faster than all at once
+MANY_SCORES = 256 * 256  # from so many on in a head, blocks are faster than all at once
 
 
 def split_heads(x: ArrayLike, n_heads: Integer) -> FloatArray:
@@ -222,8 +222,10 @@ def multi_head_attention(
 
     with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
         in_blocks = not return_weights and x.shape[-2] * source.shape[-2] >= MANY_SCORES
-        if in_blocks and source is x and w_q.dtype == w_k.dtype == w_v.dtype:
-            q, k, v = _project_at_once(x, w_q, w_k, w_v)
+        w_qkv = _side_by_side(w_q, w_k, w_v) if in_blocks and source is x else None
+        if w_qkv is not None:
+            ends = np.cumsum([w_q.shape[1], w_k.shape[1]])
+            q, k, v = np.split(x @ w_qkv, ends, axis=-1)
         else:
             q, k, v = x @ w_q, source @ w_k, source @ w_v
         q = split_heads(q, n_heads)  # (..., h, Tq, d_k)
@@ -239,10 +241,21 @@ def multi_head_attention(
     return (out, weights) if return_weights else out
 
 
-def _project_at_once(x, *weights):
-    """Return ``x @ w`` for each ``w`` of one dtype, from a single product."""
-    ends = np.cumsum([w.shape[1] for w in weights[:-1]])
-    return np.split(x @ np.concatenate(weights, axis=1), ends, axis=-1)
+def _side_by_side(*weights):
+    """Return the array whose columns these matrices are, or None.
+
+    Laying them side by side first would take longer than a single product gains.
+    """
+    whole = weights[0].base
+    ends = np.cumsum([w.shape[1] for w in weights])
+    if whole is None or whole.ndim != 2 or whole.shape[1] != ends[-1]:
+        return None
+    parts = np.split(whole, ends[:-1], axis=1)
+    same = all(
+        (w.ctypes.data, w.strides, w.shape, w.dtype) == (p.ctypes.data, p.strides, p.shape, p.dtype)
+        for w, p in zip(weights, parts, strict=True)
+    )
+    return whole if same else None
 
 
 def _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads):
