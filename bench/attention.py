@@ -1,9 +1,10 @@
 """Measure one forward pass of multi-head attention beside other implementations.
 
 Needs PyTorch, and takes onnxruntime along where it is installed; ``make bench`` fetches both into
-an environment of its own.  All get the same float32 numbers and one thread, and run in turn, so
-that whatever else the machine does slows all of them.  Memory is the peak of a process of its own,
-above what it holds when the inputs are there.  ``--save`` writes what the book shows.
+an environment of its own.  All get the same float32 numbers and one thread, and run in turn, in
+another order each time, so that whatever else the machine does slows all of them.  Memory is the peak of a
+process of its own, above what it holds when the inputs are there.  ``--save`` writes what the book
+shows.
 """
 
 import argparse
@@ -183,13 +184,14 @@ def measured(made, n, d, n_heads):
     for name, run in runs.items():
         np.testing.assert_allclose(run(), expected, atol=2e-4, err_msg=name)
     times = {name: [] for name in runs}
+    order = np.random.default_rng(0)
     until = time.perf_counter() + 20
-    while len(times["mha_lib"]) < 5 or (
+    while len(times["mha_lib"]) < 7 or (
         time.perf_counter() < until and len(times["mha_lib"]) < 200
     ):
-        for name, run in runs.items():
+        for name in order.permutation(list(runs)):
             began = time.perf_counter()
-            run()
+            runs[name]()
             times[name].append(1e3 * (time.perf_counter() - began))
     return {
         "n": n, "d": d, "n_heads": n_heads,

@@ -30,7 +30,8 @@ COMMON = ["test_errors.py", "test_conformance.py", "test_properties.py"]
 TESTS = {
     "activations": ["test_activations.py", *COMMON],
     "attention": ["test_attention.py", *COMMON],
-    "multihead": ["test_multihead.py", *COMMON],
+    "blocked": ["test_blocked.py", *COMMON],
+    "multihead": ["test_multihead.py", "test_blocked.py", *COMMON],
     "masks": ["test_masks.py", *COMMON],
     "cost": ["test_cost.py", "test_errors.py"],
 }

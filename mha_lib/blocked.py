@@ -1,4 +1,4 @@
-"""Attention without its weights, in blocks of queries: the same result, lean and fast."""
+"""Attention without its weights, block by block: the same result, lean and fast."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,7 +7,7 @@ from mha_lib import _check
 from mha_lib._types import FloatArray
 from mha_lib.attention import scaled_dot_product_attention
 
-BLOCK = 256  # queries; with as many keys as a text has, their scores stay near the processor
+BLOCK, KEYS = 256, 2048  # so many queries meet so many keys at a time
 
 
 def attention_output(
@@ -15,8 +15,8 @@ def attention_output(
 ) -> FloatArray:
     r"""Return the output of `scaled_dot_product_attention` without ever holding all weights.
 
-    Each block of queries passes through in turn, and only the result is divided by the sum of a
-    row, not its weights.  Softmax subtracts the largest score of a row, so that no power can
+    A block of queries meets a block of keys at a time, and only the result is divided by the sum of
+    a row, not its weights.  Softmax subtracts the largest score of a row, so that no power can
     overflow.  That takes two more passes over all scores, and mostly for nothing: by the
     Cauchy-Schwarz inequality no score of a head is larger, up to its sign, than
 
@@ -51,7 +51,8 @@ def attention_output(
 
     Notes
     -----
-    Holds ``BLOCK * Tk`` scores at a time, for one head, instead of ``H * Tq * Tk``.
+    Holds ``BLOCK * KEYS`` scores at a time, instead of ``H * Tq * Tk``; heads that go through
+    `scaled_dot_product_attention` hold a few times ``BLOCK * Tk``.
 
     Examples
     --------
@@ -81,7 +82,7 @@ def attention_output(
     # Heads side by side in memory, as `merge_heads` wants them: it need not copy then.
     out = np.empty((*sequences, n_queries, n_heads, v.shape[-1]), dtype)
     out = out.swapaxes(-3, -2)  # (..., H, Tq, Dv)
-    scores = np.empty((min(BLOCK, n_queries), k.shape[-2]), dtype)  # (block, Tk), used again
+    scores = np.empty((min(BLOCK, n_queries), min(KEYS, k.shape[-2])), dtype)  # used again
     if mask is not None:
         shape = (*leading, n_queries, k.shape[-2])
         mask = np.broadcast_to(_check.boolean_mask("mask", mask, shape), shape)
@@ -105,13 +106,20 @@ def _one_head(q, k, v, mask, out, scores):
         if not moderate:
             out[rows] = scaled_dot_product_attention(q[rows], k, v, allowed)[0]
             continue
-        powers = np.matmul(scaled[rows], k.T, out=scores[: rows.stop - start])
-        np.exp(powers, out=powers)  # (block, Tk)
-        if allowed is not None:
-            powers *= allowed
-        total = (powers @ ones)[:, None]  # (block, 1)
+        blend = np.zeros_like(out[rows])  # (block, Dv)
+        total = np.zeros(len(blend), out.dtype)  # (block,)
+        for first in range(0, len(k), KEYS):
+            seen = slice(first, min(first + KEYS, len(k)))
+            powers = np.matmul(
+                scaled[rows], k[seen].T, out=scores[: len(blend), : seen.stop - first]
+            )
+            np.exp(powers, out=powers)  # (block, KEYS)
+            if allowed is not None:
+                powers *= allowed[:, seen]
+            blend += powers @ v[seen]
+            total += powers @ ones[seen]
         total[total == 0] = 1  # a row that may look nowhere has output 0
-        np.divide(powers @ v, total, out=out[rows])
+        np.divide(blend, total[:, None], out=out[rows])
 
 
 def _longest(rows):

@@ -3,6 +3,8 @@
 https://onnx.ai/onnx/operators/onnx__Attention.html; its cases and its evaluator are pure NumPy.
 """
 
+from functools import partial
+
 import numpy as np
 import onnx.backend.test.case.node.attention  # importing it makes its cases  # noqa: F401
 import pytest
@@ -12,6 +14,7 @@ from onnx.helper import get_attribute_value, make_node
 from onnx.reference import ReferenceEvaluator
 
 from mha_lib import causal_mask, combine_masks, merge_heads, multi_head_attention, padding_mask
+from tests.blocks import in_small_blocks
 
 # Names are those of the package without "test_attention_".
 IN_SCOPE = """
@@ -96,7 +99,8 @@ CASES = {name: unpacked(case) for name, case in ALL.items() if "_expanded" not i
 def ours(inputs, scale=None, is_causal=0, q_num_heads=None, kv_num_heads=None, **_):
     """Compute a case with `multi_head_attention`: return output, (B, Tq, h * d_v), and weights.
 
-    Projections by identity matrices leave queries, keys and values as they are.
+    Projections by identity matrices leave queries, keys and values as they are.  The way without
+    weights, in blocks, is held to the other one, and so to everything that is compared with it.
     """
     q, k, v = inputs["Q"], inputs["K"], inputs["V"]
     if q.ndim == 4:
@@ -116,7 +120,8 @@ def ours(inputs, scale=None, is_causal=0, q_num_heads=None, kv_num_heads=None, *
         causal_mask(m)[n_past : n_past + n] if is_causal else None,
         padding_mask(lengths, m) if lengths is not None else None,
     )
-    return multi_head_attention(
+    attend = partial(
+        multi_head_attention,
         q,
         np.eye(q.shape[2], dtype=q.dtype),
         np.eye(width_k + width_v, width_k, dtype=q.dtype),
@@ -126,8 +131,11 @@ def ours(inputs, scale=None, is_causal=0, q_num_heads=None, kv_num_heads=None, *
         context=np.concatenate([k, v], axis=2),
         mask=mask,
         n_kv_heads=kv_num_heads,
-        return_weights=True,
     )
+    out, weights = attend(return_weights=True)
+    with in_small_blocks():
+        assert_allclose(attend(), out, rtol=1e-5, atol=1e-6, strict=True)
+    return out, weights
 
 
 def obstacles(attributes, inputs):

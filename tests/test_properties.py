@@ -4,11 +4,13 @@ Every call goes through `untouched`: no warning, no change of an argument.  The 
 same in every run; a failure prints the smallest case that hypothesis found.
 """
 
+import contextlib
 import math
 import os
 import warnings
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -25,7 +27,9 @@ from mha_lib import (
 )
 from mha_lib.activations import softmax_backward, softmax_in_place
 from mha_lib.attention import scaled_dot_product_attention_backward
+from mha_lib.blocked import attention_output
 from tests import reference
+from tests.blocks import in_small_blocks
 
 INF, NAN = np.inf, np.nan
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
@@ -239,6 +243,20 @@ def test_attention_to_huge_and_tiny_numbers_stays_a_blend_of_what_is_seen(call):
 
 
 @repeated
+@given(call=attention_calls(exponents=(-1, 0, 0.5, 1)))
+def test_attention_in_blocks_is_attention(call):
+    q, k, v, mask = call
+    expected, weights = scaled_dot_product_attention(q, k, v, mask)
+    heads = [array[..., None, :, :] for array in (q, k, v)]
+    if mask is not None:
+        mask = np.broadcast_to(mask, weights.shape)[..., None, :, :]
+    with in_small_blocks():
+        out = untouched(attention_output, *heads, mask)
+    slack = 10 * TOLERANCE[v.dtype.type] * np.abs(v).max(initial=0)
+    assert_allclose(out[..., 0, :, :], expected, rtol=0, atol=slack, strict=True)
+
+
+@repeated
 @given(call=attention_calls(), bad=bad_numbers, data=st.data())
 def test_a_bad_query_or_key_stays_in_the_rows_that_touch_it(call, bad, data):
     q, k, v, mask = call
@@ -359,6 +377,8 @@ def layer_calls(draw):
 def test_multi_head_attention_agrees_with_the_slow_one(drawn):
     call, shape = drawn
     out, weights = untouched(multi_head_attention, **call, return_weights=True)
+    with in_small_blocks():
+        blocked = untouched(multi_head_attention, **call)
     x = call.pop("x")
     context, mask = call.pop("context", None), call.pop("mask")
     assert out.shape == (*x.shape[:-1], call["w_o"].shape[1])
@@ -367,6 +387,7 @@ def test_multi_head_attention_agrees_with_the_slow_one(drawn):
     mask = np.broadcast_to(True if mask is None else mask, shape)
     context = None if context is None else fully(context, shape[:-3])
     tolerance = TOLERANCE[x.dtype.type]
+    assert_allclose(blocked, out, rtol=10 * tolerance, atol=10 * tolerance, strict=True)
     for index in np.ndindex(shape[:-3]):
         there = None if context is None else context[index]
         expected_out, expected_weights = reference.attend_in_heads(
@@ -376,9 +397,10 @@ def test_multi_head_attention_agrees_with_the_slow_one(drawn):
         assert_allclose(weights[index], expected_weights, atol=10 * tolerance)
 
 
+@pytest.mark.parametrize("way", [contextlib.nullcontext, in_small_blocks])
 @repeated
 @given(drawn=layer_calls(), bad=bad_numbers, place=seeds)
-def test_a_bad_token_stays_in_the_rows_that_touch_it(drawn, bad, place):
+def test_a_bad_token_stays_in_the_rows_that_touch_it(way, drawn, bad, place):
     call, shape = drawn
     name = "context" if "context" in call else "x"
     tokens = call[name].copy()
@@ -386,7 +408,8 @@ def test_a_bad_token_stays_in_the_rows_that_touch_it(drawn, bad, place):
         return
     good = multi_head_attention(**call)
     tokens.flat[place % tokens.size] = bad
-    out = untouched(multi_head_attention, **(call | {name: tokens}))
+    with way():
+        out = untouched(multi_head_attention, **(call | {name: tokens}))
     seen = np.broadcast_to(True if call["mask"] is None else call["mask"], shape)
     spoilt = ~np.isfinite(fully(tokens, shape[:-3])).all(axis=-1)  # (..., m)
     touched = (seen & spoilt[..., None, None, :]).any(axis=(-3, -1))  # (..., n)
