@@ -18,7 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     ["_types"],
     ["_check"],
-    ["activations", "masks", "cost", "tasks", "frontier", "positions", "misconceptions"],
+    ["activations", "masks", "cost", "tasks", "frontier", "positions", "misconceptions", "speed"],
     ["attention"],
     ["blocked"],
     ["multihead", "palette"],

@@ -1,0 +1,29 @@
+"""How long attention takes, and how much memory: measured once, shown by the book."""
+
+import json
+from importlib import resources
+from typing import Any
+
+
+def measured() -> dict[str, Any]:
+    """Return what ``make bench BENCH=--save`` measured last.
+
+    Returns
+    -------
+    result : dict
+        ``machine``: date, processor, cores, system, versions of the software, and the names of the
+        contenders.  ``sizes`` and ``growth``: one dict for each size, with ``n``, ``d``,
+        ``n_heads``, the number of runs ``n_runs``, and by contender ``ms``, the median time in
+        milliseconds, and ``megabytes``, the peak of the memory above the inputs, in 10^6 bytes.
+
+    Notes
+    -----
+    One forward pass in float32, one thread.  ``bench/attention.py`` is the program.
+
+    Examples
+    --------
+    >>> [row["n"] for row in measured()["sizes"]]
+    [32, 128, 512, 1024, 2048, 8192]
+    """
+    text = resources.files("mha_lib").joinpath("speed.json").read_text(encoding="utf-8")
+    return json.loads(text)

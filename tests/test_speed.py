@@ -1,0 +1,92 @@
+"""What the book says of time and memory: the stored measurement, and today's library."""
+
+import itertools
+import statistics
+import sys
+import time
+from datetime import date
+
+import numpy as np
+import pytest
+
+from bench import attention as bench
+from mha_lib import attention_cost
+from mha_lib.speed import measured
+
+LONG = [row for row in measured()["sizes"] if row["n"] >= 512]
+
+
+def grown(**fixed):
+    """Return the rows of one curve, sorted along it."""
+    rows = [
+        row for row in measured()["growth"]
+        if all(row[name] == value for name, value in fixed.items())
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: (row["n"], row["n_heads"]))
+
+
+def test_the_measurement_is_whole():
+    result = measured()
+    machine = result["machine"]
+    assert machine["contenders"] == list(bench.CONTENDERS)
+    assert {"Python", "NumPy", "torch", "onnxruntime"} == set(machine["versions"])
+    assert all(machine[name] for name in ("processor", "cores", "system"))
+    assert date.fromisoformat(machine["date"]) <= date.today()
+    assert [(row["n"], row["d"], row["n_heads"]) for row in result["sizes"]] == bench.SIZES
+    assert [(row["n"], row["d"], row["n_heads"]) for row in result["growth"]] == bench.GROWTH
+    for row in result["sizes"]:
+        assert set(row["ms"]) == set(row["megabytes"]) == set(bench.CONTENDERS)
+        assert min(row["ms"].values()) > 0
+    assert min(row["n_runs"] for row in result["sizes"] + result["growth"]) >= 9
+
+
+def test_blocks_come_close_to_fused_attention():
+    """The aims: a fifth above PyTorch's, and far below the loop and what all weights take."""
+    for row in LONG:
+        ms = row["ms"]
+        assert ms["mha_lib"] <= 1.2 * ms["PyTorch SDPA"], row["n"]
+        if row["n"] >= 1024:
+            assert ms["mha_lib"] <= 0.35 * ms["the document's loop"], row["n"]
+    assert measured()["sizes"][-1]["megabytes"]["mha_lib"] < 200
+
+
+def test_memory_grows_as_chapter_3_says():
+    """Held: four times for each doubling, a few times the count.  In blocks: about twice."""
+    rows = grown(d=512, n_heads=8)
+    for short, long in itertools.pairwise(rows[1:]):
+        held, blocks = (
+            long["megabytes"][name] / short["megabytes"][name]
+            for name in ("mha_lib, all weights", "mha_lib")
+        )
+        assert held == pytest.approx(long["n"] ** 2 / short["n"] ** 2, rel=0.1)
+        assert blocks == pytest.approx(long["n"] / short["n"], rel=0.3)
+    for row in rows[1:]:
+        counted = attention_cost(row["n"], 512, 8).score_bytes / 1e6
+        assert 2 < row["megabytes"]["mha_lib, all weights"] / counted < 4
+        assert row["ms"]["mha_lib"] < row["ms"]["mha_lib, all weights"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from Linux' /proc")
+def test_the_longest_size_takes_little_memory_today():
+    assert bench.memory_of("mha_lib", 8192, 512, 8) < 200  # its weights would be 2,147
+
+
+def test_blocks_are_faster_than_the_loop_today():
+    """Measured 2.5 to 3 times; a busy machine gets some slack."""
+    made = [make(*bench.inputs(1024, 512), 8) for make in (bench.ours, bench.document)]
+    times = [[], []]
+    for _ in range(7):
+        for run, seconds in zip(made, times, strict=True):
+            began = time.perf_counter()
+            run()
+            seconds.append(time.perf_counter() - began)
+    ours, loop = map(statistics.median, times)
+    assert ours < 0.67 * loop
+
+
+def test_contenders_without_torch_agree(rng):
+    x, weights = (rng.normal(size=s).astype(np.float32) for s in [(7, 6), (4, 6, 6)])
+    runs = [make(x, *weights, 3) for make in (bench.ours, bench.with_weights, bench.document)]
+    first, *others = (run() for run in runs)
+    for other in others:
+        np.testing.assert_allclose(other, first, atol=1e-5)
