@@ -7,7 +7,7 @@ from mha_lib import _check
 from mha_lib._types import FloatArray
 from mha_lib.attention import scaled_dot_product_attention
 
-BLOCK, KEYS = 256, 512  # so many queries meet so many keys at a time
+BLOCK, KEYS = 512, 512  # so many queries meet so many keys at a time
 
 
 def attention_output(

@@ -15,7 +15,8 @@ SIZES = {"n_heads": 3, "n_queries": 311, "n_keys": 13, "d_k": 7, "d_v": 5}
 
 
 @pytest.fixture(autouse=True)
-def _few_keys(monkeypatch):
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(blocked, "BLOCK", 256)
     monkeypatch.setattr(blocked, "KEYS", 5)
 
 
