@@ -40,9 +40,9 @@ test: $(HTML)/.built
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n logical --dist loadfile tests
+	$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder tests
 	$(BIN)/python -m pytest --doctest-modules mha_lib
-	$(BIN)/python -m pytest -n logical --dist loadfile --nbval --nbval-current-env chapters
+	$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env chapters
 	$(BIN)/python -m nox
 
 serve: book
