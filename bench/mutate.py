@@ -55,6 +55,36 @@ EQUIVALENT = {
     ),
     "attention._blend: out = weights @ np.where(finite, v, 0) -> "
     "out = weights @ np.where(finite, v, 1)": "what is put there has weight 0, or is overwritten",
+    **dict.fromkeys(
+        [
+            f"blocked.attention_output: scores = np.empty((min(BLOCK, n_queries), "
+            f"min(KEYS, k.shape[-2])), dtype) -> scores = np.empty({shape}, dtype)"
+            for shape in ("(BLOCK, min(KEYS, k.shape[-2]))", "(min(BLOCK, n_queries), KEYS)")
+        ],
+        "room for more scores than there are",
+    ),
+    **dict.fromkeys(
+        [
+            f"blocked._one_head: k, v = (np.ascontiguousarray(k), np.ascontiguousarray(v)) -> {new}"
+            for new in (
+                "pass",
+                "k, v = (k, np.ascontiguousarray(v))",
+                "k, v = (np.ascontiguousarray(k), v)",
+            )
+        ],
+        "copies are for speed alone",
+    ),
+    "blocked._one_head: scaled = q / float(np.sqrt(q.shape[-1])) -> "
+    "scaled = q / np.sqrt(q.shape[-1])": "the scores keep their dtype; float() is for speed",
+    "blocked._one_head: scaled = q / float(np.sqrt(q.shape[-1])) -> "
+    "scaled = q / float(np.sqrt(q.shape[1]))": "q has two axes there",
+    "blocked._one_head: total[total == 0] = 1 -> total[total == 0] = 2": (
+        "0 divided by any number is 0"
+    ),
+    "blocked._longest: return np.sqrt(np.vecdot(rows, rows).max(initial=0)) -> "
+    "return np.sqrt(np.vecdot(rows, rows).max(initial=1))": "a larger bound is a bound too",
+    "blocked._is_moderate: return needed < -np.log(limits.tiny) -> "
+    "return needed <= -np.log(limits.tiny)": "either way is right at the border",
     "multihead.multi_head_attention: if n_kv_heads < n_heads: -> "
     "if n_kv_heads <= n_heads:": "repeating keys and values once copies them",
 }

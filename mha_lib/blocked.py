@@ -101,7 +101,7 @@ def _one_head(q, k, v, mask, out, scores):
     moderate = _is_moderate(_longest(scaled) * _longest(k), v, out.dtype)
     ones = np.ones(len(k), out.dtype)  # a product with it is the fastest sum
     for start in range(0, len(q), BLOCK):
-        rows = slice(start, min(start + BLOCK, len(q)))
+        rows = slice(start, start + BLOCK)
         allowed = None if mask is None else mask[rows]
         if not moderate:
             out[rows] = scaled_dot_product_attention(q[rows], k, v, allowed)[0]

@@ -160,7 +160,9 @@ def test_no_queries_and_no_keys(rng):
         ("v", (2, 1, 13, 5), ["v axis Hkv", "3", "1"]),
         ("q", (2, 5, 311, 7), ["Hkv=3", "H=5"]),
         ("q", (3, 3, 311, 7), ["leading axes", "(3,)", "(2,)"]),
-        ("q", (7,), ["q", "H"]),
+        ("q", (7,), ["q has shape (7,)", "H"]),
+        ("k", (7,), ["k has shape (7,)", "Hkv"]),
+        ("v", (5,), ["v has shape (5,)", "Hkv"]),
         ("mask", (311, 11), ["mask", "(311, 11)", "(2, 3, 311, 13)"]),
     ],
 )
@@ -170,6 +172,26 @@ def test_sizes_that_do_not_fit_are_named(rng, name, shape, words):
     with pytest.raises(ValueError, match=re.escape(words[0])) as error:
         attention_output(**arrays)
     assert all(word in str(error.value) for word in words), error.value
+
+
+@pytest.mark.parametrize(
+    ("shapes", "name"),
+    [
+        ({"q": (3, 11, 0), "k": (3, 13, 0)}, "q and k"),
+        ({"k": (0, 13, 7), "v": (0, 13, 5)}, "k and v"),
+    ],
+)
+def test_nothing_to_compare_is_refused(rng, shapes, name):
+    arrays = dict(zip("qkv", qkv(rng, ()), strict=True))
+    arrays |= {name: np.ones(shape) for name, shape in shapes.items()}
+    with pytest.raises(ValueError, match=name):
+        attention_output(**arrays)
+
+
+def test_lists_of_integers_are_arrays_too(rng):
+    q, k, v = (np.round(a).astype(int) for a in qkv(rng, ()))
+    found = attention_output(q.tolist(), k.tolist(), v.tolist())
+    np.testing.assert_allclose(found, plain(q, k, v), rtol=0, atol=1e-12)
 
 
 def test_inputs_stay_as_they_are(rng, awkward):
