@@ -85,6 +85,9 @@ EQUIVALENT = {
     "return np.sqrt(np.vecdot(rows, rows).max(initial=1))": "a larger bound is a bound too",
     "blocked._is_moderate: return needed < -np.log(limits.tiny) -> "
     "return needed <= -np.log(limits.tiny)": "either way is right at the border",
+    "multihead._side_by_side: whole = weights[0].base -> whole = weights[1].base": (
+        "all three are parts of one array, or the answer is None"
+    ),
     "multihead.multi_head_attention: if n_kv_heads < n_heads: -> "
     "if n_kv_heads <= n_heads:": "repeating keys and values once copies them",
 }

@@ -238,7 +238,7 @@ def test_many_scores_go_through_blocks_and_few_do_not(rng, monkeypatch):
     [("qkv", True), ("kqv", False), ("qvk", False), ("copies", False), ("a fourth", False)],
 )
 def test_weights_that_lie_side_by_side_take_one_product(rng, order, one_product):
-    x, w_o = rng.normal(size=(257, 7)), rng.normal(size=(7, 7)) / 3
+    x, w_o = rng.normal(size=(2, 257, 7)), rng.normal(size=(7, 7)) / 3
     whole = rng.normal(size=(7, 28 if order == "a fourth" else 21)) / 3
     letters = order if order in ("kqv", "qvk") else "qkv"
     w = {name: whole[:, 7 * i : 7 * i + 7] for i, name in enumerate(letters)}
@@ -247,8 +247,17 @@ def test_weights_that_lie_side_by_side_take_one_product(rng, order, one_product)
 
     found = multihead.multi_head_attention(x, w["q"], w["k"], w["v"], w_o, 1)
     q, k, v = (x @ w[name] for name in "qkv")
-    np.testing.assert_allclose(found, plain(q[None], k[None], v[None])[0] @ w_o, atol=1e-13)
+    expected = plain(q[:, None], k[:, None], v[:, None])[:, 0] @ w_o
+    np.testing.assert_allclose(found, expected, atol=1e-13)
     assert (multihead._side_by_side(w["q"], w["k"], w["v"]) is not None) == one_product
+
+
+def test_weights_side_by_side_do_not_mix_tokens_and_context(rng):
+    x, context, whole = (rng.normal(size=s) / 3 for s in ((257, 7), (263, 7), (7, 21)))
+    w_q, w_k, w_v = np.split(whole, 3, axis=1)
+    found = multihead.multi_head_attention(x, w_q, w_k, w_v, np.eye(7), 1, context=context)
+    expected = plain((x @ w_q)[None], (context @ w_k)[None], (context @ w_v)[None])[0]
+    np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
 def test_memory_grows_with_n_and_not_with_its_square(rng, monkeypatch):
