@@ -98,3 +98,23 @@ def test_contenders_without_torch_agree(rng):
     first, *others = (run() for run in runs)
     for other in others:
         np.testing.assert_allclose(other, first, atol=1e-5)
+
+
+def test_the_counts_explain_what_the_page_says_they_do():
+    """Held entries cost several times as much, blocks hold no scores, and caches bend one curve."""
+    rows = measured()["growth"]
+    costs = [attention_cost(row["n"], row["d"], row["n_heads"]) for row in rows]
+    work = np.array([[cost.matmul_flops, cost.softmax_entries] for cost in costs], float)
+    room = np.array([[cost.score_bytes, 4 * row["n"] * row["d"]]
+                     for cost, row in zip(costs, rows, strict=True)], float)  # fmt: skip
+    entry, scores = {}, {}
+    for name in bench.OURS:
+        for factor, counts, what in ((entry, work, "ms"), (scores, room, "megabytes")):
+            found = np.array([row[what][name] for row in rows])
+            relative = counts / found[:, None]
+            factor[name] = np.linalg.lstsq(relative, np.ones(len(found)))[0][1 - (what != "ms")]
+    assert 2 * entry["mha_lib"] < entry["mha_lib, all weights"]
+    assert 0 <= scores["mha_lib"] < 0.02 * scores["mha_lib, all weights"]
+    lengths, ms = zip(*((row["n"], row["ms"]["mha_lib, all weights"])
+                        for row in grown(d=512, n_heads=8)[-3:]), strict=True)  # fmt: skip
+    assert np.polyfit(np.log(lengths), np.log(ms), 1)[0] > 2
