@@ -109,10 +109,10 @@ def test_the_counts_explain_what_the_page_says_they_do():
                      for cost, row in zip(costs, rows, strict=True)], float)  # fmt: skip
     entry, scores = {}, {}
     for name in bench.OURS:
-        for factor, counts, what in ((entry, work, "ms"), (scores, room, "megabytes")):
+        for factor, at, counts, what in ((entry, 1, work, "ms"), (scores, 0, room, "megabytes")):
             found = np.array([row[what][name] for row in rows])
             relative = counts / found[:, None]
-            factor[name] = np.linalg.lstsq(relative, np.ones(len(found)))[0][1 - (what != "ms")]
+            factor[name] = np.linalg.lstsq(relative, np.ones(len(found)))[0][at]
     assert 2 * entry["mha_lib"] < entry["mha_lib, all weights"]
     assert 0 <= scores["mha_lib"] < 0.02 * scores["mha_lib, all weights"]
     lengths, ms = zip(*((row["n"], row["ms"]["mha_lib, all weights"])
