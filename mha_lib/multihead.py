@@ -250,12 +250,13 @@ def _side_by_side(*weights):
     ends = np.cumsum([w.shape[1] for w in weights])
     if whole is None or whole.ndim != 2 or whole.shape[1] != ends[-1]:
         return None
-    parts = np.split(whole, ends[:-1], axis=1)
-    same = all(
-        (w.ctypes.data, w.strides, w.shape, w.dtype) == (p.ctypes.data, p.strides, p.shape, p.dtype)
-        for w, p in zip(weights, parts, strict=True)
-    )
-    return whole if same else None
+    columns = np.split(whole, ends[:-1], axis=1)
+    return whole if [*map(_place, weights)] == [*map(_place, columns)] else None
+
+
+def _place(matrix):
+    """Return what tells whether two arrays are the same numbers in memory."""
+    return matrix.ctypes.data, matrix.strides, matrix.shape, matrix.dtype
 
 
 def _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads):
