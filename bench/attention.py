@@ -2,9 +2,9 @@
 
 Needs PyTorch, and takes onnxruntime along where it is installed; ``make bench`` fetches both into
 an environment of its own.  All get the same float32 numbers and one thread, and run in turn, in
-another order each time, so that whatever else the machine does slows all of them.  Memory is the
-peak of a process of its own, above what it holds when the inputs are there.  ``--save`` writes what
-the book shows.
+another order each round, so that whatever else the machine does slows all of them.  A round counts
+with the median of a program's runs.  Memory is the peak of a process of its own, above what it
+holds when the inputs are there.  ``--save`` writes what the book shows.
 """
 
 import argparse
@@ -137,10 +137,10 @@ def onnx_runtime(x, w_q, w_k, w_v, w_o, n_heads):
 
 
 def products_and_exp(x, w_q, w_k, w_v, w_o, n_heads):
-    """Return what no code on NumPy can leave out: the products and exp, in the library's blocks.
+    """Return what the library's blocks cannot leave out: their matrix products and exp.
 
-    What comes out is no attention; its time is the least that ours can be.  n is at most a block,
-    or some whole blocks.
+    What comes out is no attention; its time is about the least that ours can be.  n is at most a
+    block, or some whole blocks.
     """
     q, k, v = (np.ascontiguousarray(split_heads(x @ w, n_heads)) for w in (w_q, w_k, w_v))
     q /= math.sqrt(q.shape[-1])
@@ -182,6 +182,8 @@ def main():
         name, *size = options.memory
         print(peak_memory(name, *map(int, size)))
         return
+    if os.environ.get("OMP_NUM_THREADS") != "1":
+        parser.error("set OMP_NUM_THREADS=1 first: everybody gets one thread")
     made = {name: make for name, make in CONTENDERS.items() if is_there(name)}
     result = {"machine": machine(made), "sizes": [measured(made, *size) for size in SIZES]}
     result["growth"] = [measured(OURS, *size) for size in GROWTH]
@@ -234,7 +236,10 @@ def measured(made, n, d, n_heads):
         "n": n, "d": d, "n_heads": n_heads,
         "n_rounds": len(rounds["mha_lib"]),
         "ms": {name: round(statistics.median(each), 3) for name, each in rounds.items()},
-        "ratio_half": {name: middle_half(rounds["mha_lib"], each) for name, each in rounds.items()},
+        "ratio_half": {
+            name: middle_half(rounds["mha_lib"], each)
+            for name, each in rounds.items() if name != "mha_lib"
+        },
         "mebibytes": {name: memory_of(name, n, d, n_heads) for name in made},
     }  # fmt: skip
 

@@ -248,7 +248,8 @@ def _side_by_side(*weights):
     """
     whole = weights[0].base
     ends = np.cumsum([w.shape[1] for w in weights])
-    if whole is None or whole.ndim != 2 or whole.shape[1] != ends[-1]:
+    # Whoever lends its memory to an array is its base: often no array, or one of another form.
+    if not isinstance(whole, np.ndarray) or whole.ndim != 2 or whole.shape[1] != ends[-1]:
         return None
     columns = np.split(whole, ends[:-1], axis=1)
     return whole if [*map(_place, weights)] == [*map(_place, columns)] else None

@@ -13,10 +13,10 @@ def measured() -> dict[str, Any]:
     result : dict
         ``machine``: date, processor, cores, system, versions of the software, and the names of the
         contenders.  ``sizes`` and ``growth``: one dict for each size, with ``n``, ``d``,
-        ``n_heads``, the number of rounds ``n_rounds``, and by contender ``ms``, the median time in
-        milliseconds, ``ratio_half``, the quartiles of the library's time divided by the
-        contender's, round by round, and ``mebibytes``, the peak of the memory above the inputs, in
-        2^20 bytes.
+        ``n_heads``, the number of rounds ``n_rounds``, and by contender ``ms``, the median over
+        the rounds in milliseconds, ``ratio_half``, the quartiles of the library's time divided by
+        the contender's, round by round, and ``mebibytes``, the peak of the memory above the inputs,
+        in 2^20 bytes.
 
     Notes
     -----

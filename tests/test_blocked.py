@@ -252,6 +252,26 @@ def test_weights_that_lie_side_by_side_take_one_product(rng, order, one_product)
     assert (multihead._side_by_side(w["q"], w["k"], w["v"]) is not None) == one_product
 
 
+@pytest.mark.parametrize(
+    "in_lent_memory",
+    [
+        np.from_dlpack,
+        lambda w: np.ndarray(w.shape, w.dtype, buffer=bytearray(w.tobytes())),
+        lambda w: np.concatenate([w.ravel(), w.ravel()])[: w.size].reshape(w.shape),
+    ],
+    ids=["DLPack", "bytes", "a longer array"],
+)
+def test_weights_may_lie_in_memory_of_anything(rng, in_lent_memory):
+    """Their base is then no array, or one with another number of axes."""
+    x, w = rng.normal(size=(257, 6)), rng.normal(size=(4, 6, 6)) / 3
+    lent = [in_lent_memory(each) for each in w]
+    assert all(each.base is not None for each in lent)
+    np.testing.assert_array_equal(
+        multihead.multi_head_attention(x, *lent, 2),
+        multihead.multi_head_attention(x, *(each.copy() for each in w), 2),
+    )
+
+
 def test_weights_side_by_side_do_not_mix_tokens_and_context(rng):
     x, context, whole = (rng.normal(size=s) / 3 for s in ((257, 7), (263, 7), (7, 21)))
     w_q, w_k, w_v = np.split(whole, 3, axis=1)
