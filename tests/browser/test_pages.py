@@ -46,6 +46,19 @@ def test_page_does_not_scroll_sideways_on_a_phone_nor_code_on_paper(visit, site,
     assert tab.locator("pre").evaluate_all(cut) == 0
 
 
+def test_names_of_parameters_stay_whole_on_a_phone(visit, site):
+    tab = visit(viewport={"width": 390, "height": 800}).open(f"{site}/chapters/reference.html")
+    names = tab.locator("dt:has(> .classifier) > strong")
+    broken = names.evaluate_all("""(all) => all.filter((name) => {
+      const words = document.createRange();
+      words.selectNodeContents(name);
+      const lines = new Set([...words.getClientRects()].map((line) => Math.round(line.top)));
+      return !name.textContent.includes(" ") && lines.size > 1;
+    }).map((name) => name.textContent)""")
+    assert broken == []
+    assert names.count() > 100
+
+
 def test_dark_page_is_printed_in_light(visit, site):
     tab = visit(color_scheme="dark").open(f"{site}/chapters/index.html")
     tab.evaluate("""addEventListener("beforeprint", () => {
