@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bench import attention as bench
-from mha_lib import attention_cost
+from mha_lib import attention_cost, blocked, split_heads
 from mha_lib.speed import measured
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +31,7 @@ def test_the_measurement_is_whole():
     result = measured()
     machine = result["machine"]
     assert machine["contenders"] == list(bench.CONTENDERS)
+    assert len(bench.CONTENDERS) == 6  # as the page says
     assert {"Python", "NumPy", "torch", "onnxruntime"} == set(machine["versions"])
     assert all(machine[name] for name in ("processor", "cores", "system"))
     assert date.fromisoformat(machine["date"]) <= date.today()
@@ -51,16 +52,17 @@ def test_blocks_are_lean_and_faster_than_the_loop():
     """The page prints which of the tighter aims are reached."""
     for row in measured()["sizes"]:
         if row["n"] >= 1024:
-            assert row["ms"]["mha_lib"] < 0.5 * row["ms"]["the document's loop"], row["n"]
+            assert row["ms"]["mha_lib"] <= 0.4 * row["ms"]["the document's loop"], row["n"]
     assert measured()["sizes"][-1]["mebibytes"]["mha_lib"] < MOST
 
 
 def test_chapter_3_is_right_about_holding_all_scores():
-    """A few times the counted memory; no time for the shortest text, much for the longest."""
+    """Three times the counted memory; no time for the shortest text, much for the longest."""
     rows = grown(d=512, n_heads=8)
     for row in rows:
         counted = attention_cost(row["n"], 512, 8).score_bytes / 2**20
-        assert 2 < row["mebibytes"]["mha_lib, all weights"] / counted < 4
+        assert row["mebibytes"]["mha_lib, all weights"] / counted == pytest.approx(3, abs=0.5)
+        assert row["n"] == 256 or row["ms"]["mha_lib"] < row["ms"]["mha_lib, all weights"]
     first, *_, last = (row["ms"]["mha_lib, all weights"] / row["ms"]["mha_lib"] for row in rows)
     assert first < 1.1
     assert last > 3
@@ -122,7 +124,7 @@ def test_the_counts_explain_what_the_page_says_they_do():
             factors[what, name] = np.linalg.lstsq(relative, np.ones(len(relative)))[0]
             off[what, name] = abs(relative @ factors[what, name] - 1)
     blocks, held = bench.OURS
-    assert off["ms", blocks].max() < 0.25
+    assert off["ms", blocks].max() < 0.2
     assert lengths[off["ms", held].argmax()] >= 2048
     assert 2 * factors["ms", blocks][1] < factors["ms", held][1]
     scores, tokens = factors["mebibytes", blocks]
@@ -157,11 +159,11 @@ def test_the_page_is_right_about_the_loop_and_the_floor():
             assert loop32 <= ms["mha_lib"], n
         else:
             assert 0.85 * ms["mha_lib"] < ms[bench.FLOOR] < ms["mha_lib"], n
-            assert ms[bench.FLOOR] > 0.98 * ms["PyTorch SDPA"], n
+            assert ms[bench.FLOOR] >= ms["PyTorch SDPA"], n
         if n >= 128:
-            assert ms["mha_lib"] <= 1.3 * ms["PyTorch SDPA"], n
+            assert ms["mha_lib"] <= 1.25 * ms["PyTorch SDPA"], n
         if n == 1024:
-            assert ms[bench.FLOOR] > 0.95 * 0.35 * loop
+            assert ms[bench.FLOOR] > 0.35 * loop
         counted = attention_cost(n, row["d"], row["n_heads"]).score_bytes / 2**20
         if n >= 512:
             assert mebibytes["onnxruntime"] > counted, n
@@ -172,3 +174,17 @@ def test_the_page_is_right_about_the_loop_and_the_floor():
     one_head = counted / row["n_heads"]  # of the longest size
     for name, arrays in (("the document's loop", 8), ("the loop, all in float32", 4)):
         assert mebibytes[name] / one_head == pytest.approx(arrays, rel=0.1)
+
+
+@pytest.mark.parametrize(("n", "d", "n_heads"), bench.SIZES + bench.GROWTH)
+def test_the_bound_is_below_the_limit_wherever_speed_was_measured(n, d, n_heads):
+    """The limit is what the page computes; the library decides by it."""
+    x, w_q, w_k, w_v, _ = bench.inputs(n, d)
+    q, k, v = (split_heads(x @ w, n_heads) for w in (w_q, w_k, w_v))
+    f32 = np.finfo(np.float32)
+    for head in range(n_heads):
+        limit = -np.log(f32.tiny) - np.log(n / f32.eps) - np.log(abs(v[head]).max())
+        bound = blocked._longest(q[head]) * blocked._longest(k[head]) / np.sqrt(d // n_heads)
+        assert bound < 0.6 * limit
+        assert blocked._is_moderate(limit - 0.01, v[head], np.float32)
+        assert not blocked._is_moderate(limit + 0.01, v[head], np.float32)
