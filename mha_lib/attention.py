@@ -94,10 +94,10 @@ def scaled_dot_product_attention_backward(
 
     With :math:`A` the weights and :math:`S` the scaled scores:
 
-    .. math:: \mathrm dV = A^\top \mathrm dO, \quad
-              \mathrm dA = \mathrm dO\, V^\top, \quad
-              \mathrm dQ = \frac{\mathrm dS\, K}{\sqrt{d_k}}, \quad
-              \mathrm dK = \frac{\mathrm dS^\top Q}{\sqrt{d_k}}
+    .. math:: \mathrm dV &= A^\top \mathrm dO \\
+              \mathrm dA &= \mathrm dO\, V^\top \\
+              \mathrm dQ &= \frac{\mathrm dS\, K}{\sqrt{d_k}} \\
+              \mathrm dK &= \frac{\mathrm dS^\top Q}{\sqrt{d_k}}
 
     and `softmax_backward` leads from :math:`\mathrm dA` to :math:`\mathrm dS`.
 

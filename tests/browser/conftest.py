@@ -85,7 +85,9 @@ class Visit:
 
     def open(self, address):
         """Open a page and wait until everything that it loads has come, widgets included."""
-        self.page.goto(address, wait_until="networkidle")
+        # Waiting for a quiet network alone can end before a slow machine has read the page.
+        self.page.goto(address, wait_until="load")
+        self.page.wait_for_load_state("networkidle")
         self.page.wait_for_function(
             "[...document.querySelectorAll('.static-widget')].every("
             "(place) => 'ready' in place.dataset || place.querySelector('[role=alert]'))"

@@ -25,9 +25,11 @@ def test_page_asks_nobody_and_complains_of_nothing(visit, site, scheme, page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_page_has_no_accessibility_violation(visit, site, colours, page):
-    window = visit(color_scheme=colours, reduced_motion="reduce")
+@pytest.mark.parametrize(("colours", "width"), [("light", 1280), ("dark", 1280), ("light", 320)])
+def test_page_has_no_accessibility_violation(visit, site, colours, width, page):
+    window = visit(
+        color_scheme=colours, reduced_motion="reduce", viewport={"width": width, "height": 900}
+    )
     tab = window.open(f"{site}/{page}")
     assert tab.evaluate("document.documentElement.dataset.theme") == colours
     tab.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
@@ -37,10 +39,12 @@ def test_page_has_no_accessibility_violation(visit, site, colours, page):
     assert tab.evaluate(RUN_AXE) == []
 
 
+# A phone, and a window of 1280 pixels enlarged four times.
+@pytest.mark.parametrize("width", [390, 320])
 @pytest.mark.parametrize("page", PAGES)
-def test_page_does_not_scroll_sideways_on_a_phone_nor_code_on_paper(visit, site, page):
-    tab = visit(viewport={"width": 390, "height": 800}).open(f"{site}/{page}")
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+def test_narrow_page_does_not_scroll_sideways_nor_code_on_paper(visit, site, page, width):
+    tab = visit(viewport={"width": width, "height": 800}).open(f"{site}/{page}")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
     tab.emulate_media(media="print")
     cut = "(all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length"
     assert tab.locator("pre").evaluate_all(cut) == 0
