@@ -75,7 +75,7 @@ def softmax_in_place(z: FloatArray) -> FloatArray:
     Returns
     -------
     weights : float array, (..., T)
-        ``z`` itself, now as `softmax` would give it.
+        ``z`` itself, now as `mha_lib.softmax` would give it.
 
     Raises
     ------

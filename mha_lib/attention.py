@@ -99,7 +99,7 @@ def scaled_dot_product_attention_backward(
               \mathrm dQ &= \frac{\mathrm dS\, K}{\sqrt{d_k}} \\
               \mathrm dK &= \frac{\mathrm dS^\top Q}{\sqrt{d_k}}
 
-    and `softmax_backward` leads from :math:`\mathrm dA` to :math:`\mathrm dS`.
+    and `mha_lib.activations.softmax_backward` leads from :math:`\mathrm dA` to :math:`\mathrm dS`.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ BLOCK, KEYS = 512, 512  # so many queries meet so many keys at a time
 def attention_output(
     q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None
 ) -> FloatArray:
-    r"""Return the output of `scaled_dot_product_attention` without ever holding all weights.
+    r"""Return the output of `mha_lib.scaled_dot_product_attention`, never holding all weights.
 
     A block of queries meets a block of keys at a time, and only the result is divided by the sum of
     a row, not its weights.  Softmax subtracts the largest score of a row, so that no power can
@@ -24,7 +24,8 @@ def attention_output(
 
     As long as neither the sum of Tk powers up to :math:`e^b`, times the largest value, can
     overflow, nor the smallest, :math:`e^{-b}`, lose its digits, nothing is subtracted.  Heads
-    that break this, or hold inf or NaN, go block by block through `scaled_dot_product_attention`.
+    that break this, or hold inf or NaN, go block by block through
+    `mha_lib.scaled_dot_product_attention`.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def attention_output(
     Notes
     -----
     Holds ``BLOCK * KEYS`` scores at a time, instead of ``H * Tq * Tk``; heads that go through
-    `scaled_dot_product_attention` hold a few times ``BLOCK * Tk``.
+    `mha_lib.scaled_dot_product_attention` hold a few times ``BLOCK * Tk``.
 
     Examples
     --------

@@ -6,7 +6,7 @@ dtypes leave a mistake nowhere to hide, then compares a wrong answer with the an
 
 All right and wrong answers for the default seed are computed when this module is imported, those
 for other seeds by `prepare`, and numbers are compared one by one without NumPy.  So code that
-later replaces `numpy.allclose`, `numpy.testing.assert_allclose` or a function of `mha_lib` gains
+later replaces `numpy.allclose`, `numpy.testing.assert_allclose` or a function of ``mha_lib`` gains
 nothing by it.  Code in the same process can still change this module itself: no check is a
 sandbox.
 """
@@ -88,7 +88,7 @@ class CheckResult:
     diagnosis : str
         What the code does instead and where to read on, or what went wrong first.
     misconceptions : tuple of str
-        Names of the entries of `mha_lib.misconceptions.CATALOGUE` that answer like this code:
+        Names of the entries of ``mha_lib.misconceptions.CATALOGUE`` that answer like this code:
         one for each mistake that was recognised, in each function that was checked.  A mistake
         for which several entries answer alike has no name here; the diagnosis gives them all.
     cases : tuple of CaseResult
@@ -96,7 +96,7 @@ class CheckResult:
 
     Notes
     -----
-    `IPython.display.display` also stores function, score, verdict, diagnosis, misconception and
+    ``IPython.display.display`` also stores function, score, verdict, diagnosis, misconception and
     misconceptions as ``application/vnd.mha-lib.check+json``, for programs that read an executed
     notebook.
 
@@ -455,7 +455,7 @@ def right_function(step: str) -> Callable:
     Returns
     -------
     function : callable
-        That function of `mha_lib`.  The two counts have none of their own there; here they read
+        That function of ``mha_lib``.  The two counts have none of their own there; here they read
         it off `mha_lib.attention_cost`.
 
     Raises
@@ -1069,7 +1069,7 @@ def prepare(seed: Integer = 7) -> int:
     """Compute inputs and all answers of the checks with this seed, ahead of any student's code.
 
     A check does this by itself when it meets a new seed.  Then it is as good as NumPy and
-    `mha_lib` are at that moment; whoever grades the code of others calls this first.
+    ``mha_lib`` are at that moment; whoever grades the code of others calls this first.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class MechanismDiagram:
     x : float array, (n, d)
         One token per row.
     w_q, w_k, w_v, w_o : float arrays, (d, d)
-        Projections as in `multi_head_attention`.
+        Projections as in `mha_lib.multi_head_attention`.
     n_heads : int
         Number of heads; it must divide d.
 

@@ -172,7 +172,8 @@ def measure(
     situation : str
         One of ``situations(step)``.
     step : str, optional
-        A larger step that the mistake is built into, as in `built_with`.  None = ``entry.step``.
+        A larger step that the mistake is built into, as in `mha_lib.misconceptions.built_with`.
+        None = ``entry.step``.
     n_seeds : int, optional
         Seeds 0 to ``n_seeds - 1`` are drawn.
 

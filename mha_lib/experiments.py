@@ -101,7 +101,7 @@ def head_scores(model: Model, batch: VectorBatch | TokenBatch) -> dict[str, Floa
     Parameters
     ----------
     model : VectorModel or TokenModel
-        See `mha_lib.models`.
+        See ``mha_lib.models``.
     batch : VectorBatch or TokenBatch
         Data to measure on.
 
@@ -203,7 +203,7 @@ def snapshot(model: Model, batch: VectorBatch | TokenBatch) -> Snapshot:
     Parameters
     ----------
     model : VectorModel or TokenModel
-        See `mha_lib.models`.
+        See ``mha_lib.models``.
     batch : VectorBatch or TokenBatch
         Data to measure on.
 

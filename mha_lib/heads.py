@@ -485,7 +485,7 @@ def gradient_importance(model: Model, batch: Any, gates: ArrayLike | None = None
     Parameters
     ----------
     model : VectorModel or TokenModel
-        See `mha_lib.models`.  Its gradients are overwritten.
+        See ``mha_lib.models``.  Its gradients are overwritten.
     batch : VectorBatch or TokenBatch
         Data to measure on.
     gates : float array, (L, h), optional
@@ -528,7 +528,7 @@ def path_importance(model: Model, batch: Any, n_points: Integer = 8) -> FloatArr
     Parameters
     ----------
     model : VectorModel or TokenModel
-        See `mha_lib.models`.  Its gradients are overwritten.
+        See ``mha_lib.models``.  Its gradients are overwritten.
     batch : VectorBatch or TokenBatch
         Data to measure on.
     n_points : int, default 8

@@ -74,7 +74,7 @@ class MultiHeadAttention:
         Width of one head's values.  None = d / h.
     positions : {None, "learned", "rotary"}
         How tokens know where they stand.  None = not at all.  "learned" adds a trained row per
-        place to ``x``; "rotary" turns queries and keys, see `mha_lib.positions`.
+        place to ``x``; "rotary" turns queries and keys, see ``mha_lib.positions``.
     n_max : int, optional
         Longest sequence; needed by learned positions alone.
     causal : bool, default False
@@ -270,7 +270,7 @@ class MultiHeadAttention:
         return out
 
     def backward(self, d_out: ArrayLike) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Fill `gradients` and `gate_gradients`, and return the gradient of the input.
+        """Fill ``gradients`` and ``gate_gradients``, and return the gradient of the input.
 
         Parameters
         ----------

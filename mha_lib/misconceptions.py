@@ -34,7 +34,7 @@ class Misconception:
     name : str
         A few words that no other entry has.
     step : str
-        Name of the function that it stands in for: one of `mha_lib`, or one of the two counts
+        Name of the function that it stands in for: one of ``mha_lib``, or one of the two counts
         that `mha_lib.checks.check_budget` asks for.
     function : callable
         The wrong code, with the signature of the right one.
@@ -96,8 +96,8 @@ def built_with(entry: Misconception, step: str) -> Callable:
     Parameters
     ----------
     entry : Misconception
-        The wrong part: of `softmax`, `scaled_dot_product_attention`, `split_heads` or
-        `merge_heads`.
+        The wrong part: of `mha_lib.softmax`, `mha_lib.scaled_dot_product_attention`,
+        `mha_lib.split_heads` or `mha_lib.merge_heads`.
     step : str
         ``"scaled_dot_product_attention"`` or ``"multi_head_attention"``.
 

@@ -381,9 +381,9 @@ def fit(
     model : object
         With ``parameters`` and ``gradients`` (dicts of arrays), ``forward(batch)``,
         ``loss(outputs, batch)`` returning loss, gradient and measures, and
-        ``backward(d_outputs)``.  See `mha_lib.models`.
+        ``backward(d_outputs)``.  See ``mha_lib.models``.
     task : object
-        With ``batch(rng, n_sequences)``.  See `mha_lib.tasks`.
+        With ``batch(rng, n_sequences)``.  See ``mha_lib.tasks``.
     recipe : Recipe
         How long and how fast.
     seed : int

@@ -30,7 +30,7 @@ class TrainingPlayback(FrameWidget):
     Raises
     ------
     TypeError
-        ``run`` is not a `Run`, or ``step`` or ``head`` is not an integer.
+        ``run`` is not a `mha_lib.experiments.Run`, or ``step`` or ``head`` is not an integer.
     ValueError
         The run has fewer than 2 snapshots or no tokens, there is no snapshot at ``step``, or no
         such head.
