@@ -49,9 +49,13 @@ def real_array(name: str, value: ArrayLike, axes: Sequence[str] = ()) -> FloatAr
     if array.dtype.kind in "iu":
         array = array.astype(np.float64)
     elif array.dtype not in FLOATS:
+        way_out = f"convert it with {name}.astype(np.float64)"
+        if array.dtype.kind == "c":
+            way_out = f"take its real part, {name}.real"
+        elif array.dtype.kind not in "bf":  # converted, None would become NaN
+            way_out = f"make every entry a number, then {way_out}"
         raise TypeError(
-            f"{name} has dtype {array.dtype}, but must be float32, float64 or integer: "
-            f"convert it with {name}.astype(np.float64)"
+            f"{name} has dtype {array.dtype}, but must be float32, float64 or integer: {way_out}"
         )
     if array.ndim < len(axes):
         raise ValueError(

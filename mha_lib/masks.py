@@ -118,8 +118,8 @@ def combine_masks(*masks: ArrayLike | None) -> BoolArray | None:
            [1, 1, 0]])
     """
     named = {
-        f"mask {i}": _check.boolean_mask(f"mask {i}", mask)
-        for i, mask in enumerate(masks, start=1)
+        f"masks[{i}]": _check.boolean_mask(f"masks[{i}]", mask)
+        for i, mask in enumerate(masks)
         if mask is not None
     }
     if not named:
