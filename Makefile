@@ -1,11 +1,12 @@
 # Two commands do everything: `make book` and `make test`.  The plain commands behind each target,
 # for machines without make, stand in README.md.
-PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 HTML := _build/html
 PORT ?= 8000
+# The newest of these that is installed; `make PYTHON=...` takes another.
+TESTED := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
 
 # Timings and training do not gain from BLAS threads at the book's sizes.
 export OPENBLAS_NUM_THREADS ?= 1
@@ -35,6 +36,8 @@ help:
 
 book: $(HTML)/.built
 	@echo "The book is in $(CURDIR)/$(HTML)/index.html"
+	@grep -q '^ *url: *.\{0,1\}https:' _config.yml || \
+		echo "For a launch menu and a line that installs the library, write the book's address into _config.yml at repository: url:"
 
 test: $(HTML)/.built
 	$(BIN)/ruff check
@@ -69,7 +72,7 @@ bench-site: book
 
 # PyTorch gets an environment of its own: nothing else in the book needs it.
 _build/bench/torch/.ready: $(READY)
-	$(PYTHON) -m venv _build/bench/torch
+	$(BIN)/python -m venv _build/bench/torch
 	_build/bench/torch/bin/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@touch $@
 
@@ -92,9 +95,11 @@ clean:
 	rm -rf _build .nox $(VENV)
 
 $(READY): requirements.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "Python 3.11 or newer is needed; name it with: make PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@if [ -n "$(PYTHON)" ] || ! $(BIN)/python -m pip --version > /dev/null 2>&1; then \
+		python=$$(PYTHON="$(PYTHON)" sh .ci/newest_python $(TESTED)) && \
+		echo "$$python -m venv --clear $(VENV)" && \
+		"$$python" -m venv --clear $(VENV); \
+	fi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 

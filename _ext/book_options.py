@@ -1,20 +1,33 @@
 """Settings that follow from others and so cannot stand in ``_config.yml``.
 
-``{{ repository_url }}`` in a page becomes the ``repository: url:`` of ``_config.yml``, and
-``{{ install_command }}`` the line that installs the library from there, in a block of its own as
-``{{ install_block }}``.  ``{{ check_example }}`` is what a check says of a mistake.
+The book's address is ``repository: url:`` there.  With one, every page has a repository button and
+notebooks have a launch menu, and what the pages say between ``<!-- with an address:`` and ``-->``
+is shown, with the address in place of ``ADDRESS``.  Until there is one, none of this exists, in the
+pages and in the files that they offer for download.  In Jupyter it is a comment, which nobody sees.
+
+``{{ check_example }}`` in a page is what a check says of a mistake.
 """
 
 import os
+import re
+from pathlib import Path
+
+from sphinx.errors import ExtensionError
 
 from mha_lib.checks import check_attention
 from mha_lib.misconceptions import CATALOGUE
 
 EXAMPLE = "mask after the softmax"
+# What the launch menu, pip and the theme all know.
+ADDRESS = re.compile(r"https://github\.com/[\w-]+/[\w.-]+(?<!\.git)")
+ONLY_WITH_ADDRESS = re.compile(r"<!-- with an address:(.*?)-->", re.DOTALL)
 
 
-def _block(text):
-    return f"```text\n{text}\n```"
+def complete(text, address):
+    """Return the source of a page, Markdown or notebook, as it is with this address or none."""
+    return ONLY_WITH_ADDRESS.sub(
+        lambda part: part[1].replace("ADDRESS", address) if address else "", text
+    )
 
 
 def _check_example():
@@ -22,22 +35,39 @@ def _check_example():
     return "> " + check_attention(mistake).diagnosis.replace("\n", "\n>\n> ")
 
 
-def _complete(app, config):
-    url = config.html_theme_options["repository_url"]
-    install = f'pip install "mha_lib[book] @ git+{url}"'
-    config.myst_substitutions = {
-        **config.myst_substitutions,
-        "repository_url": url,
-        "install_command": f"`{install}`",
-        "install_block": _block(install),
-        "check_example": _check_example(),
-    }
+def _set_options(app, config):
+    options = config.html_theme_options
+    address = options.setdefault("repository_url", "")
+    if not address:
+        options.pop("launch_buttons", None)
+    elif not ADDRESS.fullmatch(address):
+        raise ExtensionError(
+            f"repository: url: in _config.yml is {address!r}; "
+            "write it as https://github.com/OWNER/NAME, or leave it empty"
+        )
+    options["use_repository_button"] = bool(address)
     # The sidebar has a search field.  Theme options in _config.yml would replace those that
     # Jupyter Book derives from it, so this one is added here.
-    config.html_theme_options["navbar_persistent"] = []
+    options["navbar_persistent"] = []
+    config.myst_substitutions = {**config.myst_substitutions, "check_example": _check_example()}
+
+
+def _complete_page(app, name, source):
+    source[0] = complete(source[0], app.config.html_theme_options["repository_url"])
+
+
+def _complete_downloads(app, exception):
+    if exception is not None or app.builder.format != "html":
+        return
+    for path in Path(app.outdir, "_sources").rglob("*.*"):
+        text = path.read_text(encoding="utf-8")
+        finished = complete(text, app.config.html_theme_options["repository_url"])
+        path.write_text(finished, encoding="utf-8")
 
 
 def setup(app):
     os.environ["TQDM_DISABLE"] = "1"  # a progress bar on a page would show nothing but its end
-    app.connect("config-inited", _complete)
+    app.connect("config-inited", _set_options)
+    app.connect("source-read", _complete_page)
+    app.connect("build-finished", _complete_downloads)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,7 +6,8 @@
 - The theme's icon script (1.5 MB) is replaced by the theme's own icon font, cut down to the
   icons that occur on the site.
 - The search index is loaded by the search page alone: the book does not search while one types.
-- On the way, markup that accessibility checkers reject is mended.
+- On the way, markup that accessibility checkers reject is mended, and the search page is kept from
+  quoting raw formulas.
 """
 
 import re
@@ -38,7 +39,10 @@ MENDED = (
     ),
     # A role that is no longer in use, and a list whose children are not list items.
     (re.compile(r' role="doc-biblioentry"|(?<=<div) role="list"(?= class="citation-list")'), ""),
+    # sphinx-exercise gives all exercises of a page the same ids, which nothing leads to.
+    (re.compile(r'(?<=<section) id="(?:exercise|solution)-content"'), ""),
 )
+SEARCH_EXCERPTS = Path(__file__).with_name("search_excerpts.js")
 # Never loaded by a page that the two functions below have passed.
 UNUSED_FILES = ("*.map", "*webpack-macros.html", "scripts/fontawesome.js*")
 
@@ -92,6 +96,8 @@ def trim_site(app, exception):
     for pattern in UNUSED_FILES:
         for file in (site / "_static").rglob(pattern):
             file.unlink()
+    with (site / "_static" / "searchtools.js").open("a", encoding="utf-8") as script:
+        script.write(SEARCH_EXCERPTS.read_text(encoding="utf-8"))
     keep_icons(site / "_static", icons)
 
 

@@ -24,6 +24,19 @@ README_PICTURE = ROOT / "_static" / "mechanism.svg"
 # What a cell tag may be; the build and nbval each act on some of them.
 TAGS = {"hide-input", "hide-cell", "remove-cell", "raises-exception", "nbval-ignore-output"}
 KEPT = ("tags", "mystnb", "nbgrader")  # of a cell's metadata
+# Other tools learn from this that a notebook is in Python, and how to name its code in a file.
+# The version of Python, which Jupyter adds, is left out.
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+    },
+}
 NOT_COMMITTED = ("image/png", "application/vnd.jupyter.widget-view+json")
 
 
@@ -35,12 +48,7 @@ def read(path):
 def normalised(notebook):
     """Return a copy of ``notebook`` in the form in which it is committed."""
     notebook = nbformat.from_dict(notebook)
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        }
-    )
+    notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in KEPT if cell.metadata.get(key)}
         cell.metadata = nbformat.from_dict(kept)

@@ -3,10 +3,10 @@
 import copy
 import json
 import re
+import tomllib
 
 import nbformat
 import pytest
-import yaml
 from nbgrader.utils import determine_grade
 
 from tests import assignment, notebooks
@@ -173,10 +173,13 @@ def test_the_places_to_read_exist(source):
                 assert name.strip('"') in headings(page), f"{page} has no heading {name}"
 
 
-def test_the_way_to_install_is_the_books(source):
-    config = yaml.safe_load((assignment.ROOT / "_config.yml").read_text("utf-8"))
-    url = config["repository"]["url"]
-    assert f'`pip install "mha_lib[book] @ git+{url}"`' in said(source)
+def test_the_way_to_install_is_on_the_students_page(source):
+    """The notebook sends them there: it cannot know where this copy of the book is kept."""
+    assert 'with the line that the book\'s page "For students" shows' in said(source)
+    assert "pip install" not in said(source)
+    page = (assignment.ROOT / "chapters" / "for_students.md").read_text("utf-8")
+    project = tomllib.loads((assignment.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f'"mha_lib-{project["version"]}-py3-none-any.whl[book]"' in page
 
 
 def test_the_question_and_the_rubric_quote_what_chapter_4_measured(source):
