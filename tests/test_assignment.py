@@ -54,6 +54,10 @@ def test_the_source_is_stored_without_outputs_in_its_normal_form(source):
         assert cell.get("execution_count") is None
 
 
+def test_both_say_that_they_are_python(source, release):
+    assert source.metadata == release.metadata == notebooks.METADATA
+
+
 def test_the_students_version_is_current(tmp_path):
     fresh = assignment.generate(tmp_path)
     assert fresh.read_bytes() == assignment.RELEASE.read_bytes(), "run `make assignment`"

@@ -1,6 +1,10 @@
 """Guard against notebooks that strict nbval would pass without comparing anything."""
 
+import ast
+import re
+
 import pytest
+from nbconvert import ScriptExporter
 
 from tests import notebooks
 
@@ -59,6 +63,25 @@ def test_every_output_can_be_read(path):
 def test_stored_form_is_the_normalised_form(path):
     notebook = notebooks.read(path)
     assert notebook == notebooks.normalised(notebook), "run `make notebooks`"
+
+
+def test_other_tools_know_that_it_is_python(path):
+    """They go by what a notebook says of itself, not by what Jupyter would guess."""
+    script, resources = ScriptExporter().from_filename(str(path))
+    assert resources["output_extension"] == ".py"
+    ast.parse(script)
+    about = notebooks.read(path).metadata
+    assert about.kernelspec.language == about.language_info.name == "python"
+    assert about.language_info.mimetype == "text/x-python"
+
+
+def test_nothing_waits_to_be_replaced(path):
+    """Jupyter shows a notebook as it is stored; what the build alone knows is a comment in it."""
+    for cell in notebooks.read(path).cells:
+        shown = re.sub(r"<!--.*?-->", "", cell.source, flags=re.DOTALL)
+        if cell.cell_type == "markdown":
+            assert "{{" not in cell.source, cell.source
+            assert "ADDRESS" not in shown, cell.source
 
 
 def test_tags_come_from_the_closed_vocabulary(path):

@@ -1,5 +1,6 @@
 """Check the built book, as readers get it.  `make book` must have run."""
 
+from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -10,6 +11,7 @@ from bs4 import BeautifulSoup
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
 PAGES = sorted((SITE / "chapters").glob("*.html")) or [SITE / "chapters" / "index.html"]
+ALL_PAGES = sorted([*PAGES, *SITE.glob("*.html")])  # those that Sphinx adds as well
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,13 @@ def test_no_internal_link_is_broken(page, soups):
         assert target.exists(), f"{address} leads nowhere"
         if parts.fragment and target in soups:
             assert soups[target].find(id=unquote(parts.fragment)), f"{address}: no such place"
+
+
+@pytest.mark.parametrize("path", ALL_PAGES, ids=lambda path: path.stem)
+def test_no_id_repeats_on_a_page(path):
+    soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+    ids = Counter(tag["id"] for tag in soup.find_all(id=True))
+    assert [name for name, count in ids.items() if count > 1] == []
 
 
 def test_every_file_that_the_page_loads_is_on_the_site(page):

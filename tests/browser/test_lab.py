@@ -1,6 +1,7 @@
 """The widgets in a live JupyterLab, with a kernel."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from mha_lib import attention_cost, multi_head_attention
 from mha_lib.widgets import HeadSplitter
-from tests.browser.conftest import Visit
+from tests.browser.conftest import ROOT, Visit
 from tests.browser.test_widgets import open_numbers, settings, shown_weights, slider
 
 CELLS = [
@@ -36,6 +37,7 @@ def lab(browser, tmp_path_factory):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in CELLS])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
     nbformat.write(notebook, home / "trial.ipynb")
+    shutil.copy(ROOT / "chapters" / "index.ipynb", home)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -171,3 +173,13 @@ def test_number_of_tokens_outside_the_grid_is_counted_by_the_kernel(notebook):
     ).wait_for()
     assert settings(widget)["tokens n"] == "777"
     assert notebook.window.foreign == []
+
+
+def test_the_first_page_shows_nothing_that_only_the_build_could_replace(browser, lab):
+    window = Visit(browser, lab, viewport={"width": 1280, "height": 1400})
+    window.page.goto(f"{lab}/lab/tree/index.ipynb")
+    cell = window.page.locator(".jp-MarkdownCell", has_text="Teach with it")
+    text = cell.inner_text(timeout=120_000)
+    assert "make lab installs it and opens JupyterLab" in text
+    assert not [mark for mark in ("{{", "ADDRESS", "<!--", "-->") if mark in text], text
+    window.context.close()

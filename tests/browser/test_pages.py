@@ -118,3 +118,21 @@ def test_without_javascript_each_widget_has_a_picture_with_a_text(visit, site, p
                 image.get_attribute("alt") if tag == "img" else image.locator("desc").text_content()
             )
             assert len(text) > 20
+
+
+@pytest.mark.parametrize("words", ["d_k", "width", "eigenvalue", "frac", "axes"])
+def test_search_quotes_formulas_as_they_are_read(visit, site, words):
+    window = visit()
+    tab = window.open(f"{site}/search.html?q={words}")
+    n_found = int(tab.locator(".search-summary").inner_text().split("found ")[1].split()[0])
+    quoted = tab.locator("ul.search > li:has(p.context)")
+    pages = tab.locator("ul.search > li > a:not([href*='#'])").count()
+    quoted.nth(pages - 1).wait_for()
+    texts = quoted.locator("p.context").all_inner_texts()
+    assert 0 < pages <= n_found
+    assert not [text for text in texts if "\\" in text or "Contents" in text]
+    if words == "d_k":
+        assert any("values of width d_k = d/h." in text for text in texts)
+    if words == "eigenvalue":  # a formula that cannot be told in a line is left out
+        assert any("λ_max is the largest eigenvalue of the matrix ffᵀ + ggᵀ" in t for t in texts)
+    assert window.complaints == []
