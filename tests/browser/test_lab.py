@@ -75,10 +75,10 @@ def lab(browser, tmp_path_factory):
 class Notebook:
     """One notebook open in JupyterLab."""
 
-    def __init__(self, browser, address):
+    def __init__(self, browser, address, name="trial"):
         self.window = Visit(browser, address, viewport={"width": 1280, "height": 1400})
         self.page = self.window.page
-        self.page.goto(f"{address}/lab/tree/trial.ipynb")
+        self.page.goto(f"{address}/lab/tree/{name}.ipynb")
         # A cell that is run before the kernel is connected makes JupyterLab ask for a kernel.
         self.page.wait_for_function(
             "window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady && "
@@ -176,10 +176,9 @@ def test_number_of_tokens_outside_the_grid_is_counted_by_the_kernel(notebook):
 
 
 def test_the_first_page_shows_nothing_that_only_the_build_could_replace(browser, lab):
-    window = Visit(browser, lab, viewport={"width": 1280, "height": 1400})
-    window.page.goto(f"{lab}/lab/tree/index.ipynb")
-    cell = window.page.locator(".jp-MarkdownCell", has_text="Teach with it")
-    text = cell.inner_text(timeout=120_000)
+    first = Notebook(browser, lab, "index")
+    cell = first.page.locator(".jp-MarkdownCell", has_text="Teach with it")
+    text = cell.inner_text(timeout=60_000)
+    first.window.context.close()
     assert "make lab installs it and opens JupyterLab" in text
     assert not [mark for mark in ("{{", "ADDRESS", "<!--", "-->") if mark in text], text
-    window.context.close()
