@@ -26,8 +26,8 @@ class VectorModel:
     importance : float, default 0.5
         Weight of fetching in the loss, between 0 and 1; averaging gets the rest.
     marker_in_values : bool, default False
-        Whether the values may see which token is marked.  The lower bound that the book proves
-        needs that they do not.
+        Whether the values may see which token is marked, and which are near.  The lower bound
+        that the book proves needs that they do not.
 
     Attributes
     ----------
@@ -63,7 +63,8 @@ class VectorModel:
         share = _check.fraction("importance", importance)
         seen = np.arange(task.d)
         if not marker_in_values:
-            seen = np.delete(seen, task.width)  # the column that marks a token
+            # The column that marks a token, and the one that says which are near.
+            seen = np.delete(seen, [task.width, *task.near_columns])
         rng = np.random.default_rng(_check.integer("seed", seed, minimum=0))
         layer = MultiHeadAttention(task.d, n_heads, rng, value_columns=seen)
         self.layers, self.width = [layer], task.width
