@@ -69,11 +69,11 @@ class VectorModel:
         layer = MultiHeadAttention(task.d, n_heads, rng, value_columns=seen)
         self.layers, self.width = [layer], task.width
         self.parameters, self.gradients = layer.parameters, layer.gradients
-        self._importance = np.repeat([2 * share, 2 * (1 - share)], task.width)  # (2 m,)
+        self._importance = np.repeat([2 * share, 2 * (1 - share)], task.width)  # (2 * width,)
         self._output_shape: Shape | None = None
 
     def forward(self, batch: VectorBatch, gates: ArrayLike | None = None) -> FloatArray:
-        """Return the first 2 m columns of the layer's output, (B, n, 2 * m).
+        """Return the first 2 * width columns of the layer's output, (B, n, 2 * width).
 
         ``gates``, (1, h), multiplies the heads' outputs: 1 leaves a head, 0 removes it.
         """
@@ -84,7 +84,7 @@ class VectorModel:
         return outputs
 
     def backward(self, d_outputs: ArrayLike) -> None:
-        """Fill the gradients from that of the outputs, (B, n, 2 * m)."""
+        """Fill the gradients from that of the outputs, (B, n, 2 * width)."""
         d_outputs = _gradient_of("d_outputs", d_outputs, self._output_shape)
         d_out = np.zeros((*d_outputs.shape[:-1], self.layers[0].d))  # (B, n, d)
         d_out[..., : 2 * self.width] = d_outputs
@@ -93,7 +93,7 @@ class VectorModel:
     def loss(self, outputs: FloatArray, batch: VectorBatch) -> tuple[float, FloatArray, FloatArray]:
         """Return the loss, its gradient, and the two errors, (2,)."""
         loss, d_outputs = squared_error(outputs, batch.targets, self._importance)
-        squares = (outputs - batch.targets) ** 2  # (B, n, 2 m)
+        squares = (outputs - batch.targets) ** 2  # (B, n, 2 * width)
         errors = squares.reshape(-1, 2, self.width).mean(axis=(0, 2))
         return loss, d_outputs, errors
 

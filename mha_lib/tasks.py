@@ -19,7 +19,7 @@ class VectorBatch:
     ----------
     x : float64 array, (B, n, d)
         One token per row.
-    targets : float64 array, (B, n, 2 * m)
+    targets : float64 array, (B, n, 2 * width)
         What every token is to output.
     marked : int array, (B,)
         Index of each sequence's marked token.
@@ -129,16 +129,16 @@ class MarkedAndMean:
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
         x = np.zeros((n_sequences, self.n, self.d))  # (B, n, d)
-        vectors = rng.normal(size=(n_sequences, self.n, self.width))  # (B, n, m)
+        vectors = rng.normal(size=(n_sequences, self.n, self.width))  # (B, n, width)
         marked = rng.integers(self.n - self.n_near, size=n_sequences)  # (B,)
         sequence, n_averaged = np.arange(n_sequences), self.n_near or self.n
         x[..., : self.width] = vectors
         x[sequence, marked, self.width] = 1.0
         x[..., self.width + 1] = 1.0
         x[:, -n_averaged:, self.near_columns] = 1.0
-        fetch = vectors[sequence, marked]  # (B, m)
-        average = np.sqrt(n_averaged) * vectors[:, -n_averaged:].mean(axis=1)  # (B, m)
-        target = np.concatenate([fetch, average], axis=-1)[:, None]  # (B, 1, 2 m)
+        fetch = vectors[sequence, marked]  # (B, width)
+        average = np.sqrt(n_averaged) * vectors[:, -n_averaged:].mean(axis=1)  # (B, width)
+        target = np.concatenate([fetch, average], axis=-1)[:, None]  # (B, 1, 2 * width)
         return VectorBatch(x, np.repeat(target, self.n, axis=1), marked)
 
 
