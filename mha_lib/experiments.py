@@ -33,6 +33,10 @@ CLAIMS = {
         "accuracy": 0.99, "previous token": 0.75, "marked token": 0.95, "entropy": 0.9,
     },
     "induction": {"accuracy": 0.99, "previous token": 0.8, "induction": 0.9},
+    # Chapter 1, upper bounds: how far one head's sum of errors is from the proved one, the sum of
+    # two heads', and the error that either of the two rows alone leaves in the job that it is
+    # better at.  "other job" is a lower bound: what that row leaves in the other.
+    "two jobs": {"off the bound": 0.02, "two heads": 0.001, "own job": 0.1, "other job": 0.7},
 }  # fmt: skip
 
 
@@ -266,12 +270,13 @@ def run_marked_and_mean(
     seed: Integer = 0,
     *,
     n: int = 16,
+    n_near: int = 0,
     n_steps: int = 600,
     importance: float = 0.5,
     marker_in_values: bool = False,
     progress: Progress | None = None,
 ) -> Run:
-    """Train one layer to fetch a marked vector and to average all, at once.
+    """Train one layer to fetch a marked vector and to average all, or those near, at once.
 
     Parameters
     ----------
@@ -281,12 +286,14 @@ def run_marked_and_mean(
         Seed of initial weights and of training data.
     n : int, default 16
         Tokens in a sequence.
+    n_near : int, default 0
+        How many tokens to average, see `mha_lib.tasks.MarkedAndMean`; 0 = all.
     n_steps : int, default 600
         Steps of training.
     importance : float, default 0.5
         Weight of fetching in the loss.
     marker_in_values : bool, default False
-        Whether the values may see which token is marked.
+        Whether the values may see which token is marked, and which are near.
     progress : callable, optional
         Progress bar, see `mha_lib.train.fit`.
 
@@ -307,12 +314,52 @@ def run_marked_and_mean(
     >>> run_marked_and_mean(n_heads=2, n_steps=2).history.measures[0].shape
     (2,)
     """
-    task = MarkedAndMean(n=n)
+    task = MarkedAndMean(n=n, n_near=n_near)
     model = VectorModel(
         task, n_heads, seed, importance=importance, marker_in_values=marker_in_values
     )
     recipe = Recipe(n_steps, learning_rate=1e-2)
     return _run(model, task, recipe, seed, n_sequences=2048, progress=progress)
+
+
+def mean_rows(model: Model, batch: VectorBatch | TokenBatch) -> FloatArray:
+    """Return the mean row of weights of each head, with the marked token moved to the front.
+
+    Parameters
+    ----------
+    model : VectorModel or TokenModel
+        See ``mha_lib.models``.  Of several layers, the first is looked at.
+    batch : VectorBatch or TokenBatch
+        Data with a marked token in each sequence; all tokens are averaged over that ask.
+
+    Returns
+    -------
+    rows : float64 array, (h, n)
+        The marked token's weight, then those of the tokens after it, then, from the first token
+        on, of those before it.
+
+    Raises
+    ------
+    ValueError
+        No token is marked, or the batch does not fit the model.
+    TypeError
+        ``model`` or ``batch`` is of another kind.
+
+    Examples
+    --------
+    >>> run = run_marked_and_mean(n_heads=2, n_steps=2)
+    >>> mean_rows(run.model, run.reporting).shape
+    (2, 16)
+    """
+    _check.has("model", model, ["layers", "evaluate"], "a VectorModel or TokenModel")
+    _check.has("batch", batch, ["targets", "marked"], "a VectorBatch or TokenBatch")
+    if batch.marked is None:
+        raise ValueError("batch has no marked tokens: use one of MarkedAndMean or ThreeJobs")
+    model.forward(batch)
+    weights = model.layers[0].weights  # (B, h, n, n)
+    n = weights.shape[-1]
+    order = (batch.marked[:, None] + np.arange(n)) % n  # (B, n): the marked token first
+    return np.take_along_axis(weights, order[:, None, None], axis=-1).mean(axis=(0, 2))
 
 
 def run_three_jobs(

@@ -1,10 +1,10 @@
 """One row of weights, two jobs: how well can it serve both?
 
-The jobs are to fetch one marked token, and to take the mean of all n tokens.  The tokens
-are vectors of independent standard normal numbers, and the weights are chosen without
-seeing them.  A row of weights ``a`` hands on one vector, the blend ``sum_j a_j x_j``; each job
-may rescale it.  The mean is multiplied by sqrt(n), so that both targets have variance 1 and
-an error of 1 means "no better than answering 0".
+The jobs are to fetch one marked token, and to take the mean of all n tokens, or of a few.  The
+tokens are vectors of independent numbers with mean 0 and variance 1, and the weights are chosen
+without seeing them.  A row of weights ``a`` hands on one vector, the blend ``sum_j a_j x_j``; each
+job may rescale it.  A mean of r tokens is multiplied by sqrt(r), so that both targets have
+variance 1 and an error of 1 means "no better than answering 0".
 """
 
 import numpy as np
@@ -14,7 +14,9 @@ from mha_lib import _check
 from mha_lib._types import FloatArray, Integer
 
 
-def job_errors(weights: ArrayLike, marked: Integer = 0) -> tuple[FloatArray, FloatArray]:
+def job_errors(
+    weights: ArrayLike, marked: Integer = 0, n_near: Integer = 0
+) -> tuple[FloatArray, FloatArray]:
     """Return the two errors that a row of weights cannot avoid.
 
     Parameters
@@ -23,30 +25,36 @@ def job_errors(weights: ArrayLike, marked: Integer = 0) -> tuple[FloatArray, Flo
         Rows of weights, one number per token; any length and sign, but not all 0.
     marked : int, default 0
         Index of the marked token.
+    n_near : int, default 0
+        The second job is the mean of the last ``n_near`` tokens; 0 = of all n.
 
     Returns
     -------
     fetch_error : float array, (...)
         Mean squared error per number of the marked token, after the best rescaling.
     mean_error : float array, (...)
-        The same for sqrt(n) times the mean of all tokens.
+        The same for sqrt(r) times the mean of r tokens, with r = ``n_near``, or r = n for 0.
 
     Raises
     ------
     ValueError
-        A row is all 0 or not finite, or there is no token ``marked``.
+        A row is all 0 or not finite, or there are not so many tokens.
     TypeError
-        ``weights`` is not real, or ``marked`` is not an integer.
+        ``weights`` is not real, or ``marked`` or ``n_near`` is not an integer.
 
     Notes
     -----
-    The errors are the squared sines of the angles between ``weights`` and the two rows that
-    would do one job perfectly: 1 at ``marked`` and 0 elsewhere, or all entries equal.
+    The errors are the squared sines of the angles between ``weights`` and the two unit rows that
+    would do one job perfectly: f is 1 at ``marked`` and 0 elsewhere, and g is even over the
+    tokens of the mean and 0 elsewhere.  Their sum is at least 1 - fᵀg: 1 - 1 / sqrt(n) for the
+    mean of all tokens, and 1 for the mean of others than the marked one.
 
     Examples
     --------
     >>> [round(float(error), 3) for error in job_errors([1.0, 0.0, 0.0, 0.0])]
     [0.0, 0.75]
+    >>> [round(float(error), 3) for error in job_errors([1.0, 0.0, 1.0, 1.0], n_near=2)]
+    [0.667, 0.333]
     """
     weights = _check.real_array("weights", weights, axes=("n",))
     n = weights.shape[-1]
@@ -58,11 +66,15 @@ def job_errors(weights: ArrayLike, marked: Integer = 0) -> tuple[FloatArray, Flo
     marked = _check.integer("marked", marked, minimum=0)
     if marked >= n:
         raise ValueError(f"marked={marked}, but weights has {n} entries: use marked <= {n - 1}")
+    n_near = _check.integer("n_near", n_near, minimum=0)
+    if n_near > n:
+        raise ValueError(f"n_near={n_near}, but weights has {n} entries: use n_near <= {n}")
     scaled = weights / largest  # changes no angle, and squares cannot overflow now
     length = np.linalg.norm(scaled, axis=-1)
     fetch_cosine = scaled[..., marked] / length
+    n_averaged = n_near or n
     # float(): a float64 scalar would turn float32 errors into float64.
-    mean_cosine = scaled.sum(axis=-1) / (length * float(np.sqrt(n)))
+    mean_cosine = scaled[..., -n_averaged:].sum(axis=-1) / (length * float(np.sqrt(n_averaged)))
     # Rounding can push a squared cosine above 1, and an error is never negative.
     return np.maximum(1 - fetch_cosine**2, 0), np.maximum(1 - mean_cosine**2, 0)
 
@@ -93,8 +105,8 @@ def best_row(n: Integer, importance: float = 0.5, marked: Integer = 0) -> FloatA
 
     Notes
     -----
-    With u and v the unit rows that do one job perfectly, the weighted sum of errors of a unit
-    row a is 1 - aᵀ(importance · uuᵀ + (1 - importance) · vvᵀ)a, so that the best row is the
+    With f and g the unit rows that do one job perfectly, the weighted sum of errors of a unit
+    row a is 1 - aᵀ(importance · ffᵀ + (1 - importance) · ggᵀ)a, so that the best row is the
     matrix's eigenvector with the largest eigenvalue.
 
     Examples
@@ -107,9 +119,9 @@ def best_row(n: Integer, importance: float = 0.5, marked: Integer = 0) -> FloatA
     if marked >= n:
         raise ValueError(f"marked={marked}, but there are n={n} tokens: use marked <= {n - 1}")
     importance = _check.fraction("importance", importance)
-    u = np.zeros(n)
-    u[marked] = 1.0
-    v = np.full(n, 1 / np.sqrt(n))
-    _, vectors = np.linalg.eigh(importance * np.outer(u, u) + (1 - importance) * np.outer(v, v))
+    f = np.zeros(n)
+    f[marked] = 1.0
+    g = np.full(n, 1 / np.sqrt(n))
+    _, vectors = np.linalg.eigh(importance * np.outer(f, f) + (1 - importance) * np.outer(g, g))
     best = vectors[:, -1]  # (n,), of either sign
     return best / best.sum()

@@ -26,8 +26,8 @@ class VectorModel:
     importance : float, default 0.5
         Weight of fetching in the loss, between 0 and 1; averaging gets the rest.
     marker_in_values : bool, default False
-        Whether the values may see which token is marked.  The lower bound that the book proves
-        needs that they do not.
+        Whether the values may see which token is marked, and which are near.  The lower bound
+        that the book proves needs that they do not.
 
     Attributes
     ----------
@@ -63,16 +63,17 @@ class VectorModel:
         share = _check.fraction("importance", importance)
         seen = np.arange(task.d)
         if not marker_in_values:
-            seen = np.delete(seen, task.width)  # the column that marks a token
+            # The column that marks a token, and the one that says which are near.
+            seen = np.delete(seen, [task.width, *task.near_columns])
         rng = np.random.default_rng(_check.integer("seed", seed, minimum=0))
         layer = MultiHeadAttention(task.d, n_heads, rng, value_columns=seen)
         self.layers, self.width = [layer], task.width
         self.parameters, self.gradients = layer.parameters, layer.gradients
-        self._importance = np.repeat([2 * share, 2 * (1 - share)], task.width)  # (2 m,)
+        self._importance = np.repeat([2 * share, 2 * (1 - share)], task.width)  # (2 * width,)
         self._output_shape: Shape | None = None
 
     def forward(self, batch: VectorBatch, gates: ArrayLike | None = None) -> FloatArray:
-        """Return the first 2 m columns of the layer's output, (B, n, 2 * m).
+        """Return the first 2 * width columns of the layer's output, (B, n, 2 * width).
 
         ``gates``, (1, h), multiplies the heads' outputs: 1 leaves a head, 0 removes it.
         """
@@ -83,7 +84,7 @@ class VectorModel:
         return outputs
 
     def backward(self, d_outputs: ArrayLike) -> None:
-        """Fill the gradients from that of the outputs, (B, n, 2 * m)."""
+        """Fill the gradients from that of the outputs, (B, n, 2 * width)."""
         d_outputs = _gradient_of("d_outputs", d_outputs, self._output_shape)
         d_out = np.zeros((*d_outputs.shape[:-1], self.layers[0].d))  # (B, n, d)
         d_out[..., : 2 * self.width] = d_outputs
@@ -92,7 +93,7 @@ class VectorModel:
     def loss(self, outputs: FloatArray, batch: VectorBatch) -> tuple[float, FloatArray, FloatArray]:
         """Return the loss, its gradient, and the two errors, (2,)."""
         loss, d_outputs = squared_error(outputs, batch.targets, self._importance)
-        squares = (outputs - batch.targets) ** 2  # (B, n, 2 m)
+        squares = (outputs - batch.targets) ** 2  # (B, n, 2 * width)
         errors = squares.reshape(-1, 2, self.width).mean(axis=(0, 2))
         return loss, d_outputs, errors
 

@@ -97,11 +97,67 @@ def plot_weight_rows(rows: ArrayLike, names: Sequence[str], ax: Axes) -> Axes:
         for bar in bars:  # a pattern beside the colour, for grey print
             bar.set_hatch(("", "///", "...", "xxx")[i % 4])
             bar.set_edgecolor("white")
-    ax.set(xlabel="token", ylabel="weight", ylim=(0, 1))
+    ax.set(xlabel="token", ylabel="weight", ylim=(0, None))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if n_rows > 1:
         ax.legend()
     return ax
+
+
+def plot_bisector(cosine: float, ax: Axes, title: str = "") -> Axes:
+    """Draw two unit rows of weights, the bisector between them, and what it misses of each.
+
+    Parameters
+    ----------
+    cosine : float
+        Of the angle between the two rows, f and g.
+    ax : matplotlib Axes
+    title : str, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Notes
+    -----
+    The dotted lines are the perpendiculars from f and g to the bisector.  Their squared lengths
+    are the two errors of `mha_lib.frontier.job_errors`, here both alike.
+    """
+    angle = np.arccos(cosine)
+    ways = {"f": 0.0, "g": angle, "a": angle / 2}
+    colours = {"f": CURVE_COLOURS[1], "g": CURVE_COLOURS[3], "a": CURVE_COLOURS[0]}
+    foot = np.cos(angle / 2) * np.array([np.cos(angle / 2), np.sin(angle / 2)])
+    for name, way in ways.items():
+        tip = float(np.cos(way)), float(np.sin(way))
+        ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colours[name],
+                    "linewidth": 2, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 14})  # fmt: skip
+        ax.text(1.16 * tip[0], 1.16 * tip[1], name, color=colours[name], ha="center", va="center",
+                style="italic", fontsize=FONT_SIZE + 1)  # fmt: skip
+        if name != "a":
+            ax.plot(*np.transpose([tip, foot]), ":", color=colours[name])
+    turn = np.linspace(0, angle, 50)
+    ax.plot(0.25 * np.cos(turn), 0.25 * np.sin(turn), color=HEAD_COLOURS[7], linewidth=1)
+    ax.set(xlim=(-0.2, 1.3), ylim=(-0.15, 1.25), xticks=[], yticks=[])
+    ax.set_xlabel(f"angle {np.degrees(angle):.0f}°\neach error {np.sin(angle / 2) ** 2:.3f}")
+    ax.set_title(title)
+    ax.set_aspect("equal")
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def _frontier(best_errors, ax):
+    """Draw the best errors that one row can have, and mark the least sum of them."""
+    middle = np.argmin(np.sum(best_errors, axis=0))
+    fetch, average = best_errors[0][middle], best_errors[1][middle]
+    ax.plot(*best_errors, color=HEAD_COLOURS[0], linewidth=3)
+    ax.plot(fetch, average, marker="o", markersize=9, color=HEAD_COLOURS[0])
+    ax.text(fetch - 0.02, average - 0.02, f"best sum:\n{fetch:.3f} + {average:.3f}",
+            color=HEAD_COLOURS[0], ha="right", va="top")  # fmt: skip
+    ax.text(0.01, 0.5, "curve:\nbest rows", color=HEAD_COLOURS[0])
+    # The axes start below 0, so that what lies in the corner hides no label.
+    ax.set(xlabel="error of fetching", ylabel="error of averaging",
+           xlim=(-0.04, 1.02), ylim=(-0.04, 1.02))  # fmt: skip
+    ax.set_aspect("equal")
 
 
 def plot_frontier(
@@ -122,20 +178,17 @@ def plot_frontier(
     ax : matplotlib Axes
     """
     ax.scatter(*errors, s=3, color=HEAD_COLOURS[7], alpha=0.4, linewidths=0)
-    ax.scatter([], [], s=20, color=HEAD_COLOURS[7], label="random rows")  # large in the legend
-    ax.plot(*best_errors, color=HEAD_COLOURS[0], linewidth=3, label="best possible rows")
-    ax.plot(0, 0, marker="*", markersize=16, color=HEAD_COLOURS[5], linestyle="", clip_on=False,
-            label="both jobs done")  # fmt: skip
-    ax.set(xlabel="error of fetching", ylabel="error of averaging", xlim=(0, 1.02), ylim=(0, 1.02))
-    ax.set_aspect("equal")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    _frontier(best_errors, ax)
+    ax.text(0.5, 0.96, "each dot: one random row", color=HEAD_COLOURS[7], ha="center")
+    ax.plot(0, 0, marker="*", markersize=16, color=HEAD_COLOURS[5], linestyle="")
+    ax.text(0.05, 0, "both jobs done", color=HEAD_COLOURS[5], va="center")
     return ax
 
 
 def plot_trained_frontier(
     best_errors: tuple[ArrayLike, ArrayLike], trained: Mapping[str, ArrayLike], ax: Axes
 ) -> Axes:
-    """Draw the errors that trained layers reach, beside the best that any row can reach.
+    """Draw the errors that trained layers reach, and the best that any row can reach.
 
     Parameters
     ----------
@@ -149,13 +202,11 @@ def plot_trained_frontier(
     -------
     ax : matplotlib Axes
     """
-    ax.plot(*best_errors, color=HEAD_COLOURS[0], linewidth=3, label="best possible rows")
+    _frontier(best_errors, ax)
     for i, (name, errors) in enumerate(trained.items()):
         ax.plot(*np.transpose(errors), marker="os"[i % 2], markersize=8, linestyle="", label=name,
-                color=CURVE_COLOURS[i % 4], clip_on=False)  # fmt: skip
-    ax.set(xlabel="error of fetching", ylabel="error of averaging", xlim=(0, 1.02), ylim=(0, 1.02))
-    ax.set_aspect("equal")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+                color=CURVE_COLOURS[i % 4])  # fmt: skip
+    ax.legend(loc="upper right")
     return ax
 
 

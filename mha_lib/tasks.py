@@ -19,7 +19,7 @@ class VectorBatch:
     ----------
     x : float64 array, (B, n, d)
         One token per row.
-    targets : float64 array, (B, n, 2 * m)
+    targets : float64 array, (B, n, 2 * width)
         What every token is to output.
     marked : int array, (B,)
         Index of each sequence's marked token.
@@ -67,10 +67,11 @@ class TokenBatch:
 
 @dataclass(frozen=True)
 class MarkedAndMean:
-    """Every token must output the marked token's vector, and sqrt(n) times the mean of all.
+    """Every token must output the marked token's vector, and a scaled mean of all, or of a few.
 
     Each token is a standard normal vector of ``width`` numbers, a column that is 1 at the marked
-    token, and a column that is 1 everywhere; the columns after that are 0.
+    token, a column that is 1 everywhere, and a column that is 1 at the ``n_near`` last tokens;
+    the columns after that are 0.
 
     Attributes
     ----------
@@ -79,11 +80,15 @@ class MarkedAndMean:
     width : int, default 6
         Numbers in a token's vector.
     d : int, default 16
-        Columns of ``x``, at least ``width`` + 2 and 2 * ``width`` (the output).
+        Columns of ``x``: those above, and at least 2 * ``width`` (the output).
+    n_near : int, default 0
+        The mean is of the last ``n_near`` tokens, and the marked token stands before them;
+        0 = the mean is of all tokens, and any may be marked.
 
     Notes
     -----
-    Chance: an answer of 0 has a mean squared error of 1 in each job.
+    A mean of r tokens is multiplied by sqrt(r).  Chance: an answer of 0 then has an expected
+    squared error of 1 per number in each job.
 
     Examples
     --------
@@ -95,31 +100,45 @@ class MarkedAndMean:
     n: int = 16
     width: int = 6
     d: int = 16
+    n_near: int = 0
     jobs = ("fetch", "average")
 
     def __post_init__(self) -> None:
         _check.integer_fields(self, ["n"], minimum=2)
         _check.integer_fields(self, ["width", "d"], minimum=1)
-        if self.d < max(self.width + 2, 2 * self.width):
+        _check.integer_fields(self, ["n_near"], minimum=0)
+        if self.n_near >= self.n:
             raise ValueError(
-                f"d={self.d} is too small for width={self.width}: "
-                f"use d >= {max(self.width + 2, 2 * self.width)}"
+                f"n_near={self.n_near} leaves none of n={self.n} tokens to mark: "
+                f"use n_near <= {self.n - 1}"
             )
+        least = max(self.width + 2 + len(self.near_columns), 2 * self.width)
+        if self.d < least:
+            raise ValueError(
+                f"d={self.d} is too small for width={self.width} and n_near={self.n_near}: "
+                f"use d >= {least}"
+            )
+
+    @property
+    def near_columns(self) -> list[int]:
+        """Columns of ``x`` that say which tokens are near: one, or none if all are averaged."""
+        return [self.width + 2] if self.n_near else []
 
     def batch(self, rng: np.random.Generator, n_sequences: Integer) -> VectorBatch:
         """Return a `VectorBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
         x = np.zeros((n_sequences, self.n, self.d))  # (B, n, d)
-        vectors = rng.normal(size=(n_sequences, self.n, self.width))  # (B, n, m)
-        marked = rng.integers(self.n, size=n_sequences)  # (B,)
-        sequence = np.arange(n_sequences)
+        vectors = rng.normal(size=(n_sequences, self.n, self.width))  # (B, n, width)
+        marked = rng.integers(self.n - self.n_near, size=n_sequences)  # (B,)
+        sequence, n_averaged = np.arange(n_sequences), self.n_near or self.n
         x[..., : self.width] = vectors
         x[sequence, marked, self.width] = 1.0
         x[..., self.width + 1] = 1.0
-        fetch = vectors[sequence, marked]  # (B, m)
-        average = np.sqrt(self.n) * vectors.mean(axis=1)  # (B, m)
-        target = np.concatenate([fetch, average], axis=-1)[:, None]  # (B, 1, 2 m)
+        x[:, -n_averaged:, self.near_columns] = 1.0
+        fetch = vectors[sequence, marked]  # (B, width)
+        average = np.sqrt(n_averaged) * vectors[:, -n_averaged:].mean(axis=1)  # (B, width)
+        target = np.concatenate([fetch, average], axis=-1)[:, None]  # (B, 1, 2 * width)
         return VectorBatch(x, np.repeat(target, self.n, axis=1), marked)
 
 

@@ -10,6 +10,7 @@ from mha_lib.experiments import (
     TUNING_SEED,
     chance_scores,
     head_scores,
+    mean_rows,
     run_induction,
     run_marked_and_mean,
     run_three_jobs,
@@ -94,6 +95,18 @@ def test_chance_is_what_even_heads_score(model_and_batch):
     assert scores.keys() == chance.keys()
     for role, value in chance.items():
         assert_allclose(scores[role], value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["vectors", "three jobs"])
+def test_mean_rows_agree_with_slow_loops(rng, name):
+    task, make = MODELS[name]
+    model, batch = make(), task.batch(rng, B)
+    rows = mean_rows(model, batch)
+    weights = model.layers[0].weights
+    expected = np.zeros((7, 5))
+    for b, head, i, j in np.ndindex(B, 7, 5, 5):
+        expected[head, (j - batch.marked[b]) % 5] += weights[b, head, i, j] / (B * 5)
+    assert_allclose(rows, expected, rtol=1e-12)
 
 
 def test_a_snapshot_is_what_the_model_does_now(model_and_batch):
@@ -236,6 +249,12 @@ def test_importance_says_which_job_the_loss_is_about():
     assert_allclose([one[0], other[0]], [one[1][0], other[1][1]], rtol=1e-12)
     assert one[1][0] < other[1][0]
     assert one[1][1] > other[1][1]
+
+
+def test_near_tokens_are_those_of_the_task():
+    run = run_marked_and_mean(2, n=7, n_near=3, n_steps=1)
+    assert run.task == MarkedAndMean(n=7, n_near=3)
+    assert run.reporting.marked.max() < 4
 
 
 def test_one_head_stops_at_its_bound_and_two_heads_pass_it():

@@ -42,6 +42,51 @@ def test_no_row_beats_the_bound_and_the_best_row_reaches_it(rng, n):
     assert_allclose(sum(job_errors(best_row(n, marked=marked), marked=marked)), bound, atol=1e-12)
 
 
+def test_errors_of_a_distant_token_and_a_near_window_by_hand():
+    rows = [[1, 0, 0, 0, 0], [0, 0, 0, 1, 1], [1, 0, 0, 1, 1], [0, 0, 0, 1, 0], [0, 1, 0, 0, 0]]
+    fetch_error, mean_error = job_errors(rows, n_near=2)
+    assert_allclose(fetch_error, [0, 1, 2 / 3, 1, 1], atol=1e-15)
+    assert_allclose(mean_error, [1, 0, 1 / 3, 1 / 2, 1], atol=1e-15)
+
+
+def test_errors_of_a_near_window_are_those_of_a_simulation(rng):
+    rows = rng.random(size=(3, N))
+    tokens = rng.normal(size=(200_000, N))
+    blends, targets = tokens @ rows.T, (tokens[:, MARKED], np.sqrt(3) * tokens[:, 4:].mean(axis=1))
+    for target, errors in zip(targets, job_errors(rows, MARKED, n_near=3), strict=True):
+        scale = target @ blends / (blends**2).sum(axis=0)
+        simulated = ((target[:, None] - scale * blends) ** 2).mean(axis=0)
+        assert_allclose(errors, simulated, atol=0.01)
+
+
+@pytest.mark.parametrize(("n", "n_near"), [(2, 1), (4, 3), (7, 2), (61, 5), (61, 59)])
+def test_far_and_near_errors_sum_to_at_least_1_for_every_n(rng, n, n_near):
+    far = n - n_near - 1  # the token before the window
+    rows = rng.normal(size=(5000, n)) + rng.exponential(3, size=(5000, 1)) * np.eye(n)[far]
+    assert np.sum(job_errors(rows, far, n_near), axis=0).min() >= 1 - 1e-12
+    # Every blend of the two perfect rows reaches 1: no compromise gains anything.
+    share = np.linspace(0, 1, 11)[:, None]  # of the distant token
+    window = np.repeat([0.0, 1 / n_near], [n - n_near, n_near])
+    mixed = share * np.eye(n)[far] + (1 - share) * window
+    assert_allclose(np.sum(job_errors(mixed, far, n_near), axis=0), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_near", [1, 2, 5, N])
+@pytest.mark.parametrize("marked", [0, N - 1])
+def test_the_bound_is_one_less_the_product_of_the_two_unit_rows(rng, n_near, marked):
+    f = np.eye(N)[marked]
+    g = np.repeat([0.0, n_near**-0.5], [N - n_near, n_near])
+    rows = np.concatenate([rng.normal(size=(5000, N)), [f + g]])
+    sums = np.sum(job_errors(rows, marked, n_near), axis=0)
+    assert sums.min() >= 1 - f @ g - 1e-12
+    assert_allclose(sums[-1], 1 - f @ g, atol=1e-12)
+
+
+def test_a_window_of_all_tokens_is_the_default(rng):
+    rows = rng.normal(size=(3, N))
+    assert_allclose(job_errors(rows, n_near=N), job_errors(rows), atol=1e-15)
+
+
 @pytest.mark.parametrize("importance", [0, 0.1, 0.5, 0.8, 1])
 @pytest.mark.parametrize("marked", [0, MARKED, N - 1])
 def test_the_best_row_is_the_best_that_brute_force_can_find(rng, importance, marked):
@@ -111,4 +156,5 @@ def test_read_only_rows_in_any_memory_order_are_left_alone(rng, awkward):
 @pytest.mark.parametrize("integer", [np.int8, np.uint64, np.array])
 def test_any_integer_type_will_do(integer):
     assert_array_equal(best_row(integer(N), marked=integer(2)), best_row(N, marked=2))
-    assert_array_equal(job_errors(np.eye(N), integer(2)), job_errors(np.eye(N), 2))
+    got = job_errors(np.eye(N), integer(2), integer(3))
+    assert_array_equal(got, job_errors(np.eye(N), 2, 3))

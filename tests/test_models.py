@@ -125,6 +125,10 @@ def test_the_values_see_the_marker_only_if_they_may(rng):
         model = VectorModel(VECTORS, 2, 0, marker_in_values=may)
         rows = (model.parameters["w_v"] != 0).all(axis=1)
         assert_array_equal(rows, [True, True, True, may] + [True] * 10)
+    near = MarkedAndMean(n=5, width=3, d=14, n_near=2)
+    for may in (False, True):
+        rows = (VectorModel(near, 2, 0, marker_in_values=may).parameters["w_v"] != 0).all(axis=1)
+        assert_array_equal(rows, [True, True, True, may, True, may] + [True] * 8)
     # Neither training nor gates change that.
     model = VectorModel(VECTORS, 2, 0)
     _, d_outputs, _ = model.loss(model.forward(batch), batch)

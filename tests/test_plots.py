@@ -56,11 +56,44 @@ def test_bars_have_the_height_of_the_weights():
 
 
 def test_frontier_shows_all_points():
-    errors, best = np.random.default_rng(1).random((2, 11)), np.random.default_rng(2).random((2, 5))
+    errors = np.random.default_rng(1).random((2, 11))
+    best = np.array([[0.0, 0.25, 0.5, 0.75], [0.875, 0.5, 0.375, 0.25]])  # least sum: the second
     ax = plots.plot_frontier(errors, best, plt.subplots()[1])
     np.testing.assert_allclose(ax.collections[0].get_offsets(), errors.T)
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), best.T)
-    np.testing.assert_array_equal(ax.lines[1].get_xydata(), [[0, 0]])
+    np.testing.assert_array_equal(ax.lines[1].get_xydata(), [best[:, 1]])
+    assert "0.250 + 0.500" in ax.texts[0].get_text()
+    np.testing.assert_array_equal(ax.lines[2].get_xydata(), [[0, 0]])
+
+
+def test_trained_layers_are_drawn_where_their_errors_are():
+    best = np.array([[0.0, 0.25, 0.5], [0.875, 0.5, 0.375]])
+    trained = {"a": np.array([[0.1, 0.3], [0.2, 0.7]]), "b": np.array([[0.9, 0.4]])}
+    ax = plots.plot_trained_frontier(best, trained, plt.subplots()[1])
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), best.T)
+    for line, (name, errors) in zip(ax.lines[2:], trained.items(), strict=True):
+        assert line.get_label() == name
+        np.testing.assert_array_equal(line.get_xydata(), errors)
+
+
+def test_the_bisector_lies_between_two_unit_rows_and_misses_both_alike():
+    cosine = 0.28  # with a sine of 0.96
+    ax = plots.plot_bisector(cosine, plt.subplots()[1], "n = 7")
+    labels = {text.get_text(): text for text in ax.texts if text.get_text()}
+    tips = [arrow.xy for arrow in ax.texts if not arrow.get_text()]
+    f, g, a = tips
+    np.testing.assert_allclose([f, g, a], [(1, 0), (0.28, 0.96), (0.8, 0.6)], atol=1e-12)
+    for name, tip in zip("fga", tips, strict=True):
+        np.testing.assert_allclose(labels[name].get_position(), 1.16 * np.array(tip))
+    # The dotted lines go from each row straight to the line of a; squared, they are the errors.
+    for line, tip in zip(ax.lines, (f, g), strict=False):
+        start, end = line.get_xydata()
+        np.testing.assert_allclose(start, tip)
+        assert (end - start) @ a == pytest.approx(0, abs=1e-12)
+        np.testing.assert_allclose(end, (end @ a) * np.array(a), atol=1e-12)
+        assert f"each error {(end - start) @ (end - start):.3f}" in ax.get_xlabel()
+    assert f"angle {np.degrees(np.arccos(cosine)):.0f}°" in ax.get_xlabel()
+    assert ax.get_title() == "n = 7"
 
 
 def test_columns_are_marked_where_they_depend_on_a_head():

@@ -47,7 +47,7 @@ def test_a_generator_gives_new_data_each_time(rng, name):
 def test_any_integer_type_gives_the_sizes(task, integer):
     # In int8, 2 * width and n + 1 would overflow.
     sizes = {
-        MarkedAndMean: {"n": 5, "width": 60, "d": 127},
+        MarkedAndMean: {"n": 5, "width": 60, "d": 127, "n_near": 3},
         ThreeJobs: {"n": 5, "n_symbols": 7},
         RepeatedSequence: {"n": 127, "n_symbols": 7, "shortest": 3, "longest": 5},
     }[task]
@@ -82,12 +82,29 @@ def test_behind_the_vector_stand_the_marker_a_one_and_nothing(rng):
     assert_array_equal(x[..., 5:], 0.0)
 
 
-def test_an_answer_of_0_has_error_1_in_each_job(rng):
-    batch = MarkedAndMean().batch(rng, 4096)
+def test_near_tokens_are_the_last_and_the_marked_one_stands_before_them(rng):
+    batch = MarkedAndMean(n=7, width=3, d=11, n_near=2).batch(rng, 97)
+    assert set(batch.marked) == set(range(5))
+    for b in range(97):
+        assert_array_equal(batch.x[b, :, 3], np.arange(7) == batch.marked[b])
+        assert_array_equal(batch.x[b, :, 5], [0, 0, 0, 0, 0, 1, 1])
+        for i in range(7):
+            assert_array_equal(batch.targets[b, i, :3], batch.x[b, batch.marked[b], :3])
+            near = (batch.x[b, 5, :3] + batch.x[b, 6, :3]) / np.sqrt(2)
+            assert_allclose(batch.targets[b, i, 3:], near, rtol=1e-12)
+    assert_array_equal(batch.x[..., 4], 1.0)
+    assert_array_equal(batch.x[..., 6:], 0.0)
+
+
+@pytest.mark.parametrize("n_near", [0, 3])
+def test_an_answer_of_0_has_error_1_in_each_job(rng, n_near):
+    batch = MarkedAndMean(n_near=n_near).batch(rng, 4096)
     errors = (batch.targets[:, 0] ** 2).reshape(-1, 2, 6).mean(axis=(0, 2))
     # 4096 * 6 squares of variance 2: their mean is known to 0.009, of which we allow 4.
     assert_allclose(errors, 1, atol=0.036)
-    assert_allclose(np.bincount(batch.marked, minlength=16) / 4096, 1 / 16, atol=0.016)
+    n_places = 16 - n_near
+    share = np.bincount(batch.marked, minlength=n_places) / 4096
+    assert_allclose(share, 1 / n_places, atol=0.019)
 
 
 # --- three jobs -----------------------------------------------------------------------------

@@ -121,8 +121,17 @@ def test_combined_errors_of_one_row_are_its_own(rng):
     np.testing.assert_allclose(combined_errors(row[None], 3), job_errors(row, 3), atol=1e-12)
 
 
-def test_width_does_not_change_the_errors():
-    assert [OneDistribution(d=d).errors() for d in (6, 16)] == [OneDistribution().errors()] * 2
+@pytest.mark.parametrize(
+    ("n_heads", "expected"),
+    [
+        (1, "1 row of weights over 9 tokens, 0.48 on"),
+        (2, "2 rows of weights over 9 tokens, 0.48 and 0.11 on"),
+    ],
+)
+def test_the_picture_of_one_distribution_speaks_of_all_its_rows(n_heads, expected):
+    picture = OneDistribution(score=2.0, n=9, n_heads=n_heads)._picture
+    assert expected in picture
+    assert f"Two errors of {n_heads} row{'s' * (n_heads > 1)}<" in picture
 
 
 def test_frontier_curve_comes_with_n():
@@ -298,7 +307,6 @@ def test_impossible_pairs_say_why_and_what_is_near():
     assert widget._live == b""
     assert "does not divide" in widget._picture
     assert "n_kv_heads=4 does not divide n_heads=2" in Budget(n_heads=2, n_kv_heads=4)._live_problem
-    assert "does not divide d=6" in OneDistribution(n_heads=4, d=6)._live_problem
 
 
 @pytest.mark.parametrize(

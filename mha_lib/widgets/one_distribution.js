@@ -7,7 +7,6 @@ function render(context) {
   const score = slider(model, "score", "score of the marked token");
   const n = slider(model, "n", "tokens n");
   const h = slider(model, "n_heads", "heads h", (value) => plural(value, "row"));
-  const d = slider(model, "d", "width d");
   const second = el("button", { type: "button", class: "mha-button" });
   second.addEventListener("click", () => {
     model.set("n_heads", model.get("n_heads") === 1 ? 2 : 1);
@@ -16,7 +15,6 @@ function render(context) {
   const bars = el("div", { class: "mha-bars" });
   const errors = el("div", { class: "mha-meters" });
   const plot = el("div", { class: "mha-plot" });
-  const width = el("p", { class: "mha-note" });
 
   function draw(read) {
     const tokens = model.get("n"), heads = model.get("n_heads");
@@ -27,9 +25,6 @@ function render(context) {
       (_, head) => row(head, tokens, rows[2 * head], rows[2 * head + 1])));
     errors.replaceChildren(meter("fetch the marked token", fetch), meter("average all tokens", mean));
     plot.replaceChildren(frontier(tokens, fetch, mean, bound, heads));
-    const own = model.get("d") / heads;
-    width.textContent = `Each row blends ${own} of the d = ${model.get("d")} numbers that a token hands on. ` +
-      "The errors are per number: d does not change them, since a head’s numbers all share one row.";
     const both = `Error of fetching ${fetch.toFixed(2)}, of averaging ${mean.toFixed(2)}, ` +
       `together ${sum.toFixed(2)}`;
     if (heads === 1) return `${both}; no single row gets below ${bound.toFixed(2)}.`;
@@ -89,12 +84,12 @@ function render(context) {
 
   const view = show(context, {
     name: "One distribution",
-    controls: [score, n, h, d],
+    controls: [score, n, h],
     also: ["_curves"],
     draw,
   });
   view.section.querySelector(".mha-controls").append(second);
-  view.result.append(bars, errors, plot, width);
+  view.result.append(bars, errors, plot);
   view.redraw();
 }
 

@@ -3,12 +3,11 @@
 import numpy as np
 import traitlets
 
-from mha_lib import _check
 from mha_lib._types import FloatArray, Integer
 from mha_lib.activations import softmax
 from mha_lib.frontier import best_row, job_errors
 from mha_lib.widgets import _picture
-from mha_lib.widgets._base import FrameWidget, Number, Whole, front_end, reason, style
+from mha_lib.widgets._base import FrameWidget, Number, Whole, front_end, style
 
 # Scores of the marked token in the rows after the first; the other tokens always have score 0.
 MORE_SCORES = (0.0, 1.0, 2.0)
@@ -24,10 +23,7 @@ class OneDistribution(FrameWidget):
     n : int, default 16
         Number of tokens, at least 2.
     n_heads : int, default 1
-        Number of heads, each with one row of weights.  At most 4.
-    d : int, default 12
-        Total width, divided among the heads.  It changes how many numbers each row hands on,
-        and not the errors: all numbers of a head are blended with the same row.
+        Number of heads, each with one row of weights over the same values.  At most 4.
 
     Raises
     ------
@@ -38,7 +34,7 @@ class OneDistribution(FrameWidget):
 
     Notes
     -----
-    The traits ``score``, ``n``, ``n_heads`` and ``d`` can be read, set, observed and linked.
+    The traits ``score``, ``n`` and ``n_heads`` can be read, set, observed and linked.
     What the two jobs are, and what an error of 1 means, is described in ``mha_lib.frontier``.
 
     Examples
@@ -54,19 +50,14 @@ class OneDistribution(FrameWidget):
     _esm = front_end("one_distribution")
     _css = style()
 
-    settings = ("score", "n", "n_heads", "d")
-    frame_settings = ("score", "n", "n_heads")
-    problem_settings = ("n_heads", "d")
+    settings = frame_settings = ("score", "n", "n_heads")
     score = Number(1.5)
     n = Whole(16, minimum=2)
     n_heads = Whole(1)
-    d = Whole(12)
     _curves = traitlets.Dict().tag(sync=True)  # n -> the best errors that one row can have
 
-    def __init__(
-        self, score: float = 1.5, n: Integer = 16, n_heads: Integer = 1, d: Integer = 12
-    ) -> None:
-        super().__init__(score=score, n=n, n_heads=n_heads, d=d)
+    def __init__(self, score: float = 1.5, n: Integer = 16, n_heads: Integer = 1) -> None:
+        super().__init__(score=score, n=n, n_heads=n_heads)
         self.recompute()
         self._curves = {str(n): _curve(n) for n in {*self.choices()["n"], self.n}}
         self.observe(self._add_curve, "n")
@@ -96,7 +87,6 @@ class OneDistribution(FrameWidget):
             "score": [i / 4 for i in range(25)],
             "n": [4, 9, 16, 25, 36],
             "n_heads": [1, 2, 4],
-            "d": [6, 8, 12, 16],
         }
 
     def frame(self, score, n, n_heads):
@@ -107,22 +97,21 @@ class OneDistribution(FrameWidget):
         # Each row has two different weights: that of the marked token, and that of any other.
         return [np.array(numbers, "<f4"), rows[:, :2].astype("<f4")]
 
-    def problem(self, n_heads, d):
-        return reason(_check.divides, "n_heads", n_heads, "d", d)
+    def problem(self):
+        return ""  # every setting is possible
 
     def picture(self):
-        if problem := self.current_problem():
-            return _picture.figure("", problem + ".")
         fetch_error, mean_error = self.errors()
+        on_marked = " and ".join(f"{weight:.2f}" for weight in self.rows()[:, 0])
+        rows = f"{self.n_heads} row{'s' * (self.n_heads > 1)}"
         text = (
-            f"{self.n_heads} row{'s' * (self.n_heads > 1)} of weights over {self.n} tokens, "
-            f"{self.rows()[0, 0]:.2f} on the marked one. Error of fetching it: {fetch_error:.2f}; "
-            f"error of averaging all: {mean_error:.2f}. One row's errors cannot sum to less than "
-            f"{1 - 1 / np.sqrt(self.n):.2f}."
+            f"{rows} of weights over {self.n} tokens, {on_marked} on the marked one. "
+            f"Error of fetching it: {fetch_error:.2f}; error of averaging all: {mean_error:.2f}. "
+            f"One row's errors cannot sum to less than {1 - 1 / np.sqrt(self.n):.2f}."
         )
-        rows = [("fetch one", fetch_error), ("average all", mean_error)]
-        drawn = [(name, float(error), f"error {error:.2f}") for name, error in rows]
-        return _picture.figure(_picture.bars(drawn, "Two errors of one row", text), text)
+        jobs = [("fetch one", fetch_error), ("average all", mean_error)]
+        drawn = [(name, float(error), f"error {error:.2f}") for name, error in jobs]
+        return _picture.figure(_picture.bars(drawn, f"Two errors of {rows}", text), text)
 
 
 def _rows(score, n, n_heads):
