@@ -5,8 +5,6 @@
 ``{{ install_block }}``.  ``{{ check_example }}`` is what a check says of a mistake.
 """
 
-import os
-
 from mha_lib.checks import check_attention
 from mha_lib.misconceptions import CATALOGUE
 
@@ -38,6 +36,5 @@ def _complete(app, config):
 
 
 def setup(app):
-    os.environ["TQDM_DISABLE"] = "1"  # a progress bar on a page would show nothing but its end
     app.connect("config-inited", _complete)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
