@@ -12,6 +12,9 @@ TESTED := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
 export OPENBLAS_NUM_THREADS ?= 1
 # Debugger checks of frozen modules print a warning into every executed notebook.
 export PYDEVD_DISABLE_FILE_VALIDATION = 1
+# Nobody's locale, backend or flags change what comes out (more in _ext/execution.py).
+export PYTHONUTF8 = 1
+unexport MPLBACKEND PYTHONOPTIMIZE PYTHONWARNINGS
 
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
@@ -45,7 +48,7 @@ test: $(HTML)/.built
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder tests
 	$(BIN)/python -m pytest --doctest-modules mha_lib
-	$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env chapters
+	$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder -v --nbval --nbval-current-env chapters
 	$(BIN)/python -m nox
 
 serve: book

@@ -8,7 +8,6 @@ pages and in the files that they offer for download.  In Jupyter it is a comment
 ``{{ check_example }}`` in a page is what a check says of a mistake.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -66,7 +65,6 @@ def _complete_downloads(app, exception):
 
 
 def setup(app):
-    os.environ["TQDM_DISABLE"] = "1"  # a progress bar on a page would show nothing but its end
     app.connect("config-inited", _set_options)
     app.connect("source-read", _complete_page)
     app.connect("build-finished", _complete_downloads)

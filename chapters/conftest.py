@@ -1,5 +1,5 @@
-"""Keep progress bars silent when pytest runs the notebooks."""
+"""Run the notebooks under pytest as the build does."""
 
-import os
+from _ext.execution import set_environment
 
-os.environ["TQDM_DISABLE"] = "1"
+set_environment()

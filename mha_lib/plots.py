@@ -6,6 +6,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends import BackendFilter, backend_registry
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
@@ -24,7 +25,7 @@ WEIGHT_MAP = "viridis"  # one map, always from 0 to 1, for attention weights
 
 
 def use_style() -> None:
-    """Set fonts, sizes and background for all figures of a notebook."""
+    """Set fonts, sizes and background for all figures of a notebook, and have it show them."""
     plt.rcParams.update(
         {
             "figure.figsize": (FIGURE_WIDTH, 3.6),
@@ -41,9 +42,14 @@ def use_style() -> None:
         }
     )
     try:
+        from IPython.core.getipython import get_ipython
         from matplotlib_inline.backend_inline import set_matplotlib_formats
     except ImportError:  # a script rather than a notebook
         return
+    cannot_show = backend_registry.list_builtin(BackendFilter.NON_INTERACTIVE)
+    if hasattr(get_ipython(), "kernel") and plt.get_backend().lower() in cannot_show:
+        # MPLBACKEND=Agg, say, which servers set for scripts, loses every figure of a notebook.
+        get_ipython().enable_matplotlib("inline")
     set_matplotlib_formats("retina")
 
 

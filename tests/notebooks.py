@@ -6,14 +6,13 @@ Figures and widget state are left out of notebooks: they are large, differ betwe
 nbval does not compare them.
 """
 
-import os
 import sys
 from pathlib import Path
 
 import nbformat
 import numpy as np
-from nbclient import NotebookClient
 
+from _ext.execution import BookClient, set_environment
 from mha_lib.diagram import MechanismDiagram
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,6 +22,8 @@ PATHS = sorted(
 README_PICTURE = ROOT / "_static" / "mechanism.svg"
 # What a cell tag may be; the build and nbval each act on some of them.
 TAGS = {"hide-input", "hide-cell", "remove-cell", "raises-exception", "nbval-ignore-output"}
+# The cell is for readers in Jupyter alone: neither nbclient nor nbval runs it.
+LIVE = {"skip-execution", "nbval-skip"}
 KEPT = ("tags", "mystnb", "nbgrader")  # of a cell's metadata
 # Other tools learn from this that a notebook is in Python, and how to name its code in a file.
 # The version of Python, which Jupyter adds, is left out.
@@ -76,13 +77,7 @@ def _merged_streams(outputs):
 def refresh(path):
     """Run the notebook at ``path`` and save it with its outputs."""
     notebook = read(path)
-    client = NotebookClient(
-        notebook,
-        timeout=600,
-        record_timing=False,
-        resources={"metadata": {"path": str(path.parent)}},
-    )
-    client.execute()
+    BookClient(notebook, path).execute()
     nbformat.write(normalised(notebook), path)
 
 
@@ -95,9 +90,9 @@ def readme_picture():
 
 
 if __name__ == "__main__":
-    os.environ["TQDM_DISABLE"] = "1"  # as under nbval
+    set_environment()
     README_PICTURE.write_text(readme_picture(), encoding="utf-8")
     chosen = [Path(name).resolve() for name in sys.argv[1:]] or PATHS
     for chosen_path in chosen:
-        print(f"running {chosen_path.relative_to(ROOT)}")
+        print(f"running {chosen_path.relative_to(ROOT)}", flush=True)
         refresh(chosen_path)

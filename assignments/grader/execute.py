@@ -15,8 +15,9 @@ from pathlib import Path
 
 import nbformat
 import psutil
-from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+from _ext.execution import Client
 
 try:
     import resource
@@ -324,7 +325,7 @@ def _fail(cell, name, text):
         ]
 
 
-class _Client(NotebookClient):
+class _Client(Client):
     """Runs single cells, and keeps no more output than is allowed."""
 
     most_output = 0

@@ -1,0 +1,242 @@
+"""Notebooks are run without standing still, and whatever the reader's machine is set to.
+
+A lost answer is made certain by a pause before an Output widget sends its state to the kernel: the
+answer is then there before.  See _ext/execution.py.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from nbclient.output_widget import OutputWidget
+
+from _ext import execution
+from assignments.grader import execute as grader
+from tests import assignment, notebooks
+
+INTERACT = "from ipywidgets import interact\n\n@interact(h=[1, 2, 4])\ndef show(h=2):\n    print(h)"
+TIMEOUT = 20  # seconds that a stalled cell takes
+# Only what cells create matters below, not what they learn.
+HURRY = """
+from dataclasses import replace
+from mha_lib import experiments
+fit = experiments.fit
+def hurried(model, task, recipe, *args, watch_at=(), **options):
+    recipe = replace(recipe, n_steps=2, n_warm_up=1)
+    return fit(model, task, recipe, *args, watch_at=[w for w in watch_at if w <= 2], **options)
+experiments.fit = hurried
+"""
+
+
+def notebook_of(*sources):
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    for name, value in os.environ.items():  # each is put back after the test
+        monkeypatch.setenv(name, value)
+    execution.set_environment()
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Let the kernel's answer arrive before an Output widget sends; return what was sent."""
+    messages, send = [], OutputWidget.send
+
+    def late(self, *args, **kwargs):
+        messages.append(args)
+        time.sleep(0.3)
+        return send(self, *args, **kwargs)
+
+    monkeypatch.setattr(OutputWidget, "send", late)
+    return messages
+
+
+@pytest.mark.parametrize(
+    "path", [*notebooks.PATHS, assignment.SOURCE, assignment.RELEASE], ids=lambda p: p.stem
+)
+def test_whoever_runs_a_notebook_of_the_book_never_waits_for_an_answer_that_came(
+    path, sent, tmp_path
+):
+    """With nbclient as it is: tools of readers have no mended one."""
+    notebook = notebooks.read(path)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(HURRY))
+    NotebookClient(
+        notebook,
+        timeout=TIMEOUT * 3,  # a busy machine is no failure
+        allow_errors=True,
+        resources={"metadata": {"path": str(path.parent)}},
+    ).execute()
+    assert sent == [], "a cell needs an Output widget: tag it as one of tests/notebooks.py: LIVE"
+
+
+def test_the_client_of_make_notebooks_does_not_lose_the_answer(sent, tmp_path):
+    notebook = notebook_of(INTERACT, "print('after')")
+    execution.BookClient(notebook, tmp_path / "page.ipynb", timeout=TIMEOUT).execute()
+    assert sent
+    assert notebook.cells[1].outputs[0].text == "after\n"
+
+
+def test_nbclient_as_it_is_loses_the_answer(sent):
+    """Where this no longer fails, nbclient was mended, and our mend can go."""
+    with pytest.raises(CellTimeoutError):
+        NotebookClient(notebook_of(INTERACT), timeout=3).execute()
+
+
+def test_the_grader_does_not_lose_the_answer(sent, tmp_path, monkeypatch):
+    for name in ("_stand_alone", "_limit_resources"):  # of the process that would be its own
+        monkeypatch.setattr(grader, name, lambda *_: None)
+    source, target = tmp_path / "in.ipynb", tmp_path / "out.ipynb"
+    nbformat.write(notebook_of(INTERACT, "print('after')"), source)
+    limits = grader.Limits(seconds=TIMEOUT * 3, cell_seconds=TIMEOUT)
+    grader.run_notebook(source, target, str(tmp_path), [1], limits, "mark", "nonce")
+    cells = nbformat.read(target, as_version=4).cells
+    assert sent
+    assert [o.get("evalue") for cell in cells for o in cell.outputs if "evalue" in o] == []
+    assert cells[1].outputs[0].text == "after\n"
+
+
+def test_who_waits_is_told_which_cell_is_running(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(execution, "TELL_AFTER", 0.3)
+    notebook = notebook_of("1", "import time  # first line\ntime.sleep(1)")
+    execution.BookClient(notebook, tmp_path / "page.ipynb").execute()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines
+    for line in lines:
+        assert line.endswith(f"s: {tmp_path.name}/page.ipynb, cell [2]: import time  # first line")
+
+
+@pytest.mark.parametrize(
+    ("cell", "error", "said"),
+    [
+        ("while True: pass", CellTimeoutError, "while True: pass"),
+        ("1 / 0", CellExecutionError, "ZeroDivisionError"),
+        ("import sys\nprint('a warning', file=sys.stderr)", CellExecutionError, "a warning"),
+        ("import warnings\nwarnings.warn('old')", CellExecutionError, "UserWarning: old"),
+    ],
+)
+def test_an_error_names_notebook_and_cell(cell, error, said, tmp_path):
+    client = execution.BookClient(notebook_of("1", cell), tmp_path / "page.ipynb", timeout=4)
+    with pytest.raises(error) as caught:
+        client.execute()
+    assert f"{tmp_path.name}/page.ipynb, cell [2]" in str(caught.value)
+    assert said in str(caught.value)
+
+
+HOSTILE = {
+    "MPLBACKEND": {"MPLBACKEND": "Agg"},
+    "home": {
+        "HOME": os.devnull,
+        **dict.fromkeys(("MPLCONFIGDIR", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR")),
+    },
+    "locale": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    "optimised": {"PYTHONOPTIMIZE": "1"},
+    "warnings": {"PYTHONWARNINGS": "error"},
+    "startup": {"PYTHONSTARTUP": __file__},
+}
+PAGE = """\
+import warnings
+
+import matplotlib.pyplot as plt
+from mha_lib import plots
+plots.use_style()
+plt.subplots()
+plt.show()
+print("é", __debug__, warnings.filters[0][0] != "error")
+"""
+# The tiniest book that is built as ours is.
+BOOK = f"""
+import sys
+from sphinx.cmd.build import build_main
+sys.exit(build_main(["-q", "-E", "-W", "--keep-going", "-c", ".", ".", "built"]))
+"""
+CONF = """
+extensions = ["myst_nb", "_ext.execution"]
+nb_execution_mode = "force"
+nb_execution_timeout = 60
+nb_execution_show_tb = True
+nb_output_stderr = "remove-warn"
+"""
+
+
+def build(folder, *sources, change=None, before=""):
+    """Build a book of one page; return the exit code, what was said, and the page."""
+    folder.mkdir(parents=True)
+    nbformat.write(notebook_of(*sources), folder / "index.ipynb")
+    text = folder / "index.ipynb"
+    notebook = nbformat.read(text, as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_markdown_cell("# A page"))
+    nbformat.write(notebook, text)
+    (folder / "conf.py").write_text(CONF, encoding="utf-8")
+    env = {k: v for k, v in (os.environ | (change or {})).items() if v is not None}
+    env["PYTHONPATH"] = os.pathsep.join([str(notebooks.ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "ignore", "-c", before + BOOK],
+        cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=180, check=False,
+    )  # fmt: skip
+    page = folder / "built" / "index.html"
+    return done.returncode, done.stderr, page.read_text("utf-8") if page.exists() else ""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_page_is_the_same_whatever_the_reader_has_set(name, tmp_path):
+    code, said, page = build(tmp_path / "bök", PAGE, change=HOSTILE[name])
+    assert (code, said) == (0, "")
+    assert page.count("<img alt") == 1
+    assert "é True True" in page
+
+
+def test_a_build_does_not_lose_the_answer(tmp_path):
+    slow = """
+import time
+from nbclient.output_widget import OutputWidget
+send = OutputWidget.send
+def late(self, *args, **kwargs):
+    time.sleep(0.3)
+    return send(self, *args, **kwargs)
+OutputWidget.send = late
+"""
+    began = time.monotonic()
+    code, said, page = build(tmp_path / "book", INTERACT, "print('after')", before=slow)
+    assert (code, said) == (0, "")
+    assert time.monotonic() - began < 60  # the time that nbclient would have waited
+    assert "after" in page
+
+
+def test_what_libraries_write_to_stderr_fails_the_build_and_is_on_no_page(tmp_path):
+    code, said, page = build(tmp_path / "book", "import warnings\nwarnings.warn('too' + ' old')")
+    assert code != 0
+    assert "book/index.ipynb, cell [1] wrote to stderr" in said
+    assert "UserWarning: too old" in said
+    assert "UserWarning: too old" not in page
+
+
+@pytest.mark.parametrize("backend", ["Agg", "svg"])
+def test_another_tool_loses_no_figure_to_the_backend_that_is_set(backend, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", backend)
+    notebook = notebook_of(PAGE)
+    NotebookClient(notebook, timeout=60).execute()
+    assert any("image/png" in output.get("data", ()) for output in notebook.cells[0].outputs)
+    assert [output.text for output in notebook.cells[0].outputs if "text" in output] == [
+        "é True True\n"
+    ]
+
+
+def test_time_outs_of_build_and_tests_are_the_one_that_was_measured(pytestconfig):
+    config = (notebooks.ROOT / "_config.yml").read_text("utf-8")
+    assert f"timeout: {execution.CELL_SECONDS} " in config
+    assert float(pytestconfig.getoption("nbval_cell_timeout")) == execution.CELL_SECONDS
+
+
+def test_folders_of_the_home_are_not_needed():
+    execution.set_environment()
+    for name in ("MPLCONFIGDIR", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR"):
+        assert Path(os.environ[name]).parent == notebooks.ROOT / "_build" / "kernels"
