@@ -48,9 +48,9 @@ from mha_lib.heads import (
     path_importance,
     previous_token,
     pruning_curve,
-    random_order,
     spearman,
     study_pruning,
+    subset_curves,
 )
 from mha_lib.layer import MultiHeadAttention
 from mha_lib.models import TokenModel, VectorModel
@@ -475,6 +475,10 @@ BAD_CALLS = [
     (lambda: MarkedAndMean(width=1, d=2), ValueError, ["d=2", "width=1", "use d >= 3"]),
     (lambda: ThreeJobs(n=1), ValueError, ["n=1", "n >= 2"]),
     (lambda: ThreeJobs(n_symbols=1), ValueError, ["n_symbols=1", "n_symbols >= 2"]),
+    (lambda: ThreeJobs(jobs="marked"), TypeError,
+     ["jobs must be a tuple, not str", "some of ('previous'"]),
+    *((lambda jobs=jobs: ThreeJobs(jobs=jobs), ValueError, ["jobs=", "'most common'", "once"])
+      for jobs in ((), ("next",), ("marked", "marked"))),
     (lambda: RepeatedSequence(shortest=1), ValueError, ["shortest=1", "shortest >= 2"]),
     (lambda: RepeatedSequence(shortest=7, longest=5), ValueError,
      ["shortest=7", "longest=5", "shortest <= longest <= 16"]),
@@ -651,9 +655,10 @@ BAD_CALLS = [
     (lambda: greedy_order(7, (2, 3)), TypeError, ["evaluate is of type int", "a function"]),
     (lambda: order_by(ones(3)), ValueError, ["importance has shape (3,)", "(..., L, h)"]),
     (lambda: order_by([[1, np.nan]]), NotFiniteError, ["importance holds inf or NaN"]),
-    (lambda: random_order(RNG, 3), ValueError, ["shape=3", "a pair (L, h)"]),
-    (lambda: random_order(7, (2, 3)), TypeError,
-     ["rng must be a generator, not int", "np.random.default_rng(seed)"]),
+    (lambda: subset_curves(gain, 3), ValueError, ["shape=3", "a pair (L, h)"]),
+    (lambda: subset_curves(7, (2, 3)), TypeError, ["evaluate is of type int", "a function"]),
+    (lambda: subset_curves(gain, (5, 3)), ValueError,
+     ["shape=(5, 3)", "15 heads", "2^15 choices", "at most 12"]),
     *((lambda order=order: pruning_curve(gain, order, (1, 2)), ValueError,
        ["order has shape", "each of the 2 heads of 1 layers once", "greedy_order"])
       for order in (3, [0, 1], [[0, 0]], [[0, 0], [0, 0]], [[0, 1], [0, 2]], [[[0, 0], [0, 1]]])),
@@ -685,8 +690,8 @@ BAD_CALLS = [
     (lambda: study(reporting=None), TypeError, ["reporting is of type NoneType", "no targets"]),
     (lambda: study(reporting=BATCH), ValueError,
      ["tuning and reporting are the same data", "draw two batches"]),
-    (lambda: study(seed=-1), ValueError, ["seed=-1", "seed >= 0"]),
-    (lambda: study(n_random=0), ValueError, ["n_random=0", "n_random >= 1"]),
+    (lambda: study(model=token_model(n_heads=15, d=30)), ValueError,
+     ["shape=(1, 15)", "at most 12"]),
     # experiments
     *((lambda score=score: score(None, BATCH), TypeError,
        ["model is of type NoneType", "no layers", "TokenModel"])
@@ -699,6 +704,7 @@ BAD_CALLS = [
     (lambda: run_marked_and_mean(3), ValueError, ["n_heads=3", "d=16", "2 or 4"]),
     (lambda: run_marked_and_mean(2, n=1), ValueError, ["n=1", "n >= 2"]),
     (lambda: run_marked_and_mean(2, importance=2), ValueError, ["importance=2.0"]),
+    (lambda: run_three_jobs(jobs=("next",)), ValueError, ["jobs=('next',)", "'previous'"]),
     (lambda: run_three_jobs(3), ValueError, ["n_heads=3", "d=64", "2 or 4"]),
     (lambda: run_three_jobs(n_steps=0), ValueError, ["n_steps=0", "n_steps >= 1"]),
     (lambda: run_three_jobs(n_snapshots=1), ValueError, ["n_snapshots=1", "n_snapshots >= 2"]),
@@ -766,8 +772,6 @@ INTEGERS = {
     "n of previous_token": lambda n: previous_token(n),
     "n of marked_token": lambda n: marked_token([0], n),
     "n_points": lambda n_points: path_importance(token_model(), BATCH, n_points),
-    "seed of study_pruning": lambda seed: study(seed=seed),
-    "n_random": lambda n_random: study(n_random=n_random),
     "n_steps of snapshot_steps": lambda n_steps: snapshot_steps(n_steps, 2),
     "n_snapshots": lambda n_snapshots: snapshot_steps(7, n_snapshots),
 }

@@ -9,6 +9,7 @@ from mha_lib.experiments import (
     REPORTING_SEED,
     TUNING_SEED,
     chance_scores,
+    head_roles,
     head_scores,
     run_induction,
     run_marked_and_mean,
@@ -85,6 +86,18 @@ def test_scores_agree_with_slow_loops(model_and_batch):
         assert scores[role].shape == (len(model.layers), model.layers[0].n_heads)
 
 
+def test_scores_without_a_head_are_those_of_the_others_without_it(rng):
+    model = TokenModel(JOBS, 14, 7, 0, n_layers=2)
+    batch = JOBS.batch(rng, B)
+    gates = np.ones((2, 7))
+    gates[0, 3] = 0.0
+    scores, all_there = head_scores(model, batch, gates), head_scores(model, batch)
+    model.layers[0].parameters["w_o"][6:8] = 0.0  # what head 4 puts out
+    for role, expected in head_scores(model, batch).items():
+        assert_allclose(scores[role], expected, rtol=1e-12)
+        assert (scores[role][1] != all_there[role][1]).all()  # layer 2 sees what is missing
+
+
 def test_chance_is_what_even_heads_score(model_and_batch):
     model, batch = model_and_batch
     for layer in model.layers:
@@ -94,6 +107,16 @@ def test_chance_is_what_even_heads_score(model_and_batch):
     assert scores.keys() == chance.keys()
     for role, value in chance.items():
         assert_allclose(scores[role], value, rtol=1e-12)
+
+
+def test_heads_are_named_after_scores_that_clearly_lead():
+    scores = {
+        "previous token": np.array([[0.51, 0.5, 0.7, 0.1, 0.6]]),
+        "marked token": np.array([[0.2, 0.5, 0.8, 0.1, 0.1]]),
+        "entropy": np.array([[0.1, 0.9, 0.1, 0.91, 0.95]]),
+    }
+    expected = [["previous token", "", "marked token", "broad", "previous token"]]
+    assert head_roles(scores).tolist() == expected
 
 
 def test_a_snapshot_is_what_the_model_does_now(model_and_batch):
@@ -198,6 +221,12 @@ def test_snapshots_show_the_reporting_data_from_first_to_last(name):
         positions="rotary" if run.model.layers[0].rotary else "learned",
     )  # fmt: skip
     assert first.loss == untrained.evaluate(run.reporting)[0]
+
+
+def test_a_run_learns_the_jobs_that_are_asked_for():
+    run = run_three_jobs(2, d=6, n_steps=2, jobs=("most common", "previous"))
+    assert run.task.jobs == ("most common", "previous")
+    assert len(run.model.evaluate(run.reporting)[1]) == len(run.history.measures[-1]) == 2
 
 
 @pytest.mark.parametrize("name", RUNS)
