@@ -90,8 +90,8 @@ def test_a_job_is_lost_with_the_heads_of_its_role_and_the_others_stay(runs):
     hold(shortfalls)
 
 
-def test_no_other_accuracy_reaches_a_lost_job(runs):
-    """Else the claim on lost jobs would hold of any removal."""
+def test_the_heads_of_a_role_alone_do_its_job(runs):
+    """Else a job could be lost with heads that are not enough for it."""
     for run in runs["three jobs"]:
         for job, role in enumerate(ROLES):
             gates = np.where(roles_of(run) == role, 1.0, 0.0)  # these heads alone

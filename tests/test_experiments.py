@@ -229,6 +229,16 @@ def test_a_run_learns_the_jobs_that_are_asked_for():
     assert len(run.model.evaluate(run.reporting)[1]) == len(run.history.measures[-1]) == 2
 
 
+def test_the_learning_rate_rises_over_as_many_steps_as_are_asked_for():
+    slow, fast, usual, fifty = (
+        run_induction(2, d=8, n_steps=3, **warm_up).history.losses
+        for warm_up in ({"n_warm_up": 3}, {"n_warm_up": 1}, {}, {"n_warm_up": 50})
+    )
+    assert slow[0] == fast[0]  # before the first step
+    assert slow[1] != fast[1]
+    assert usual == fifty != slow
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_progress_is_told_of_every_step(name):
     seen = []
