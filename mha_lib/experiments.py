@@ -189,13 +189,29 @@ def head_roles(scores: Mapping[str, FloatArray]) -> NDArray[np.str_]:
         The role with the largest mass above `NAMED_MASS`; else "broad" where the entropy is above
         `BROAD_ENTROPY`.
 
+    Raises
+    ------
+    ValueError
+        ``scores`` lacks the entropy, or has nothing else.
+    TypeError
+        ``scores`` is not a dict.
+
     Examples
     --------
     >>> scores = {"previous token": [[0.9, 0.1, 0.3]], "entropy": [[0.2, 1.0, 0.6]]}
     >>> head_roles({role: np.array(values) for role, values in scores.items()})
     array([['previous token', 'broad', '']], dtype='<U14')
     """
+    if not isinstance(scores, Mapping):
+        raise TypeError(
+            f"scores must be a dict, not {type(scores).__name__}: pass what head_scores returned"
+        )
     roles = [score for score in scores if score != "entropy"]
+    if not roles or "entropy" not in scores:
+        raise ValueError(
+            f"scores has the keys {list(scores)}, but needs 'entropy' and at least one role: "
+            f"pass what head_scores returned"
+        )
     masses = np.stack([scores[role] for role in roles])  # (R, L, h)
     rest = np.where(scores["entropy"] > BROAD_ENTROPY, "broad", "")
     return np.where(masses.max(axis=0) > NAMED_MASS, np.array(roles)[masses.argmax(axis=0)], rest)

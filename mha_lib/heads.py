@@ -755,6 +755,7 @@ def study_pruning(model: Model, tuning: Any, reporting: Any) -> PruningStudy:
         Data on which the orders are chosen.
     reporting : VectorBatch or TokenBatch
         Other data, for all results.
+
     Returns
     -------
     study : PruningStudy

@@ -28,6 +28,7 @@ from mha_lib.activations import softmax_backward, softmax_in_place
 from mha_lib.attention import scaled_dot_product_attention_backward
 from mha_lib.experiments import (
     chance_scores,
+    head_roles,
     head_scores,
     run_induction,
     run_marked_and_mean,
@@ -38,6 +39,7 @@ from mha_lib.frontier import best_row, job_errors
 from mha_lib.heads import (
     attention_mass,
     chance_mass,
+    gradient_by_job,
     gradient_importance,
     greedy_order,
     induction_targets,
@@ -673,6 +675,12 @@ BAD_CALLS = [
     *((lambda importance=importance: importance(token_model(), None), TypeError,
        ["batch is of type NoneType", "no tokens", "TokenBatch"])
       for importance in (gradient_importance, path_importance)),
+    (lambda: gradient_by_job(None, BATCH), TypeError,
+     ["model is of type NoneType", "no layers", "TokenModel"]),
+    (lambda: gradient_by_job(VectorModel(VECTORS, 2, 0), BATCH), TypeError,
+     ["model is of type VectorModel", "no n_jobs", "a TokenModel"]),
+    (lambda: gradient_by_job(token_model(), None), TypeError,
+     ["batch is of type NoneType", "no tokens", "TokenBatch"]),
     (lambda: gradient_importance(token_model(), BATCH, ones(3)), ValueError,
      ["gates has shape (3,)", "(..., L, h)"]),
     (lambda: path_importance(token_model(), BATCH, 0), ValueError, ["n_points=0", "n_points >= 1"]),
@@ -699,6 +707,13 @@ BAD_CALLS = [
     *((lambda score=score: score(token_model(), None), TypeError,
        ["batch is of type NoneType", "TokenBatch"])
       for score in (head_scores, chance_scores)),
+    (lambda: head_roles([ones((1, 3))]), TypeError,
+     ["scores must be a dict, not list", "what head_scores returned"]),
+    *((lambda scores=scores: head_roles(scores), ValueError,
+       ["scores has the keys", "'entropy' and at least one role", "what head_scores returned"])
+      for scores in ({}, {"entropy": ones((1, 3))}, {"previous token": ones((1, 3))})),
+    (lambda: head_scores(token_model(), BATCH, ones(3)), ValueError,
+     ["gates has shape (3,)", "(..., L, h)"]),
     (lambda: snapshot_steps(0, 2), ValueError, ["n_steps=0", "n_steps >= 1"]),
     (lambda: snapshot_steps(7, 1), ValueError, ["n_snapshots=1", "n_snapshots >= 2"]),
     (lambda: run_marked_and_mean(3), ValueError, ["n_heads=3", "d=16", "2 or 4"]),
