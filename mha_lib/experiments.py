@@ -22,7 +22,7 @@ from mha_lib.heads import (
 from mha_lib.masks import causal_mask
 from mha_lib.models import TokenModel, VectorModel
 from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch, VectorBatch
-from mha_lib.train import History, Progress, Recipe, fit
+from mha_lib.train import History, Progress, Recipe, cross_entropy, fit
 
 # Seeds of the data on which heads are chosen, and of those on which results are reported.
 # Training draws from other seeds, see `mha_lib.train.fit`.
@@ -266,6 +266,54 @@ def _roles(batch, n):
     if getattr(batch, "period", None) is not None:
         roles["induction"] = induction_targets(batch.tokens)
     return roles
+
+
+def gradient_by_job(model: Model, batch: TokenBatch) -> tuple[FloatArray, FloatArray]:
+    """Return the loss of each job alone, and how strongly it depends on each gate.
+
+    Parameters
+    ----------
+    model : TokenModel
+        See ``mha_lib.models``.  Its gradients are overwritten.
+    batch : TokenBatch
+        Data to measure on.
+
+    Returns
+    -------
+    losses : float64 array, (J,)
+        In nats, each the mean over the places where its job is counted.
+    importance : float64 array, (J, L, h)
+        Mean over sequences of the absolute gradient of that sequence's part of the job's loss, at
+        gates of 1.
+
+    Raises
+    ------
+    ValueError
+        The batch does not fit the model, or counts no place of a job.
+    TypeError
+        ``model`` or ``batch`` is of another kind.
+
+    See Also
+    --------
+    mha_lib.heads.gradient_importance : the same for the loss of all jobs.
+
+    Examples
+    --------
+    >>> model = TokenModel(ThreeJobs(), d=8, n_heads=4, seed=0)
+    >>> losses, importance = gradient_by_job(model, ThreeJobs().batch(np.random.default_rng(0), 8))
+    >>> losses.shape, importance.shape
+    ((3,), (3, 1, 4))
+    """
+    _check.has("model", model, ["layers", "n_jobs"], "a TokenModel")
+    logits = model.forward(batch)  # (B, n, J, V)
+    losses, importance = [], []
+    for job in range(logits.shape[2]):
+        counted = batch.counted & (np.arange(logits.shape[2]) == job)  # (B, n, J)
+        loss, d_logits = cross_entropy(logits, batch.targets, counted)
+        model.backward(d_logits)
+        losses.append(loss)
+        importance.append([np.abs(layer.gate_gradients).sum(axis=0) for layer in model.layers])
+    return np.array(losses), np.array(importance)
 
 
 def snapshot(model: Model, batch: VectorBatch | TokenBatch) -> Snapshot:

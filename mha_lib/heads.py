@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 
 from mha_lib import _check
 from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Model, Shape
-from mha_lib.tasks import TokenBatch
-from mha_lib.train import cross_entropy
 
 Evaluate = Callable[[FloatArray], tuple[Any, Any]]  # gates, (L, h), to loss and results
 MOST_HEADS = 12  # of which all choices are tried: 4,096
@@ -553,57 +551,6 @@ def gradient_importance(
         length = np.linalg.norm(importance, axis=1, keepdims=True)  # (L, 1)
         importance /= np.where(length > 0, length, 1.0)
     return importance
-
-
-def gradient_by_job(model: Model, batch: TokenBatch) -> tuple[FloatArray, FloatArray]:
-    """Return the loss of each job alone, and how strongly it depends on each gate.
-
-    Parameters
-    ----------
-    model : TokenModel
-        See ``mha_lib.models``.  Its gradients are overwritten.
-    batch : TokenBatch
-        Data to measure on.
-
-    Returns
-    -------
-    losses : float64 array, (J,)
-        In nats, each the mean over the places where its job is counted.
-    importance : float64 array, (J, L, h)
-        Mean over sequences of the absolute gradient of that sequence's part of the job's loss, at
-        gates of 1.
-
-    Raises
-    ------
-    ValueError
-        The batch does not fit the model, or counts no place of a job.
-    TypeError
-        ``model`` or ``batch`` is of another kind.
-
-    See Also
-    --------
-    gradient_importance : the same for the loss of all jobs.
-
-    Examples
-    --------
-    >>> from mha_lib.models import TokenModel
-    >>> from mha_lib.tasks import ThreeJobs
-    >>> model = TokenModel(ThreeJobs(), d=8, n_heads=4, seed=0)
-    >>> losses, importance = gradient_by_job(model, ThreeJobs().batch(np.random.default_rng(0), 8))
-    >>> losses.shape, importance.shape
-    ((3,), (3, 1, 4))
-    """
-    _shape_of(model)
-    _check.has("model", model, ["n_jobs"], "a TokenModel")
-    logits = model.forward(batch)  # (B, n, J, V)
-    losses, importance = [], []
-    for job in range(logits.shape[2]):
-        counted = batch.counted & (np.arange(logits.shape[2]) == job)  # (B, n, J)
-        loss, d_logits = cross_entropy(logits, batch.targets, counted)
-        model.backward(d_logits)
-        losses.append(loss)
-        importance.append([np.abs(layer.gate_gradients).sum(axis=0) for layer in model.layers])
-    return np.array(losses), np.array(importance)
 
 
 def path_importance(model: Model, batch: Any, n_points: Integer = 8) -> FloatArray:

@@ -7,13 +7,14 @@ import pytest
 
 from mha_lib.experiments import (
     CLAIMS,
+    gradient_by_job,
     head_roles,
     head_scores,
     run_induction,
     run_marked_and_mean,
     run_three_jobs,
 )
-from mha_lib.heads import gradient_by_job, losses_without, spearman, study_pruning
+from mha_lib.heads import losses_without, spearman, study_pruning
 
 pytestmark = pytest.mark.slow
 N_SEEDS, N_GOOD = 20, 19

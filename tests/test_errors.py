@@ -28,6 +28,7 @@ from mha_lib.activations import softmax_backward, softmax_in_place
 from mha_lib.attention import scaled_dot_product_attention_backward
 from mha_lib.experiments import (
     chance_scores,
+    gradient_by_job,
     head_roles,
     head_scores,
     run_induction,
@@ -39,7 +40,6 @@ from mha_lib.frontier import best_row, job_errors
 from mha_lib.heads import (
     attention_mass,
     chance_mass,
-    gradient_by_job,
     gradient_importance,
     greedy_order,
     induction_targets,

@@ -9,6 +9,7 @@ from mha_lib.experiments import (
     REPORTING_SEED,
     TUNING_SEED,
     chance_scores,
+    gradient_by_job,
     head_roles,
     head_scores,
     run_induction,
@@ -18,8 +19,9 @@ from mha_lib.experiments import (
     snapshot_steps,
 )
 from mha_lib.models import TokenModel, VectorModel
-from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs
-from mha_lib.train import History
+from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch
+from mha_lib.train import History, cross_entropy
+from tests.gradients import STEP
 
 pytestmark = pytest.mark.filterwarnings("error")
 B = 13
@@ -135,6 +137,34 @@ def test_a_snapshot_is_what_the_model_does_now(model_and_batch):
         layer.parameters["w_q"][...] = 0.0
     assert (snapshot(model, batch).weights != kept).any()
     assert_array_equal(now.weights, kept)  # later training does not reach it
+
+
+def test_the_gradient_by_job_is_that_of_each_jobs_own_loss(rng):
+    model, batch = TokenModel(JOBS, 6, 3, 0, n_layers=2), JOBS.batch(rng, 13)
+
+    def part(b, job, gates):
+        alone = TokenBatch(
+            **{k: None if a is None else a[b : b + 1] for k, a in vars(batch).items()}
+        )
+        logits = model.forward(alone, gates)[:, :, job : job + 1]
+        counted = alone.counted[..., job : job + 1]
+        if not counted.any():
+            return 0.0
+        loss, _ = cross_entropy(logits, alone.targets[..., job : job + 1], counted)
+        return loss * counted.sum() / batch.counted[..., job].sum()
+
+    losses, importance = gradient_by_job(model, batch)
+    gates = np.ones((2, 3))
+    for job in range(3):
+        assert_allclose(losses[job], sum(part(b, job, gates) for b in range(13)), rtol=1e-12)
+        for head in np.ndindex(2, 3):
+            move = np.zeros((2, 3))
+            move[head] = STEP
+            slopes = [
+                (part(b, job, gates + move) - part(b, job, gates - move)) / (2 * STEP)
+                for b in range(13)
+            ]
+            assert_allclose(importance[job][head], np.abs(slopes).sum(), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

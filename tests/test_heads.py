@@ -11,7 +11,6 @@ from mha_lib import causal_mask, softmax
 from mha_lib.heads import (
     attention_mass,
     chance_mass,
-    gradient_by_job,
     gradient_importance,
     greedy_order,
     induction_targets,
@@ -354,32 +353,6 @@ def test_a_layer_that_nothing_depends_on_has_no_importance(small):
     model, batch, _ = small
     model.layers[-1].parameters["w_o"][...] = 0.0
     assert_array_equal(gradient_importance(model, batch)[-1], 0.0)
-
-
-def test_the_gradient_by_job_is_that_of_each_jobs_own_loss(rng):
-    model, batch = SMALL["two layers"][1](), JOBS.batch(rng, 13)
-
-    def part(b, job, gates):
-        alone = sequence(batch, b)
-        logits = model.forward(alone, gates)[:, :, job : job + 1]
-        counted = alone.counted[..., job : job + 1]
-        if not counted.any():
-            return 0.0
-        loss, _ = cross_entropy(logits, alone.targets[..., job : job + 1], counted)
-        return loss * counted.sum() / batch.counted[..., job].sum()
-
-    losses, importance = gradient_by_job(model, batch)
-    gates = np.ones((2, 3))
-    for job in range(3):
-        assert_allclose(losses[job], sum(part(b, job, gates) for b in range(13)), rtol=1e-12)
-        for head in np.ndindex(2, 3):
-            move = np.zeros((2, 3))
-            move[head] = STEP
-            slopes = [
-                (part(b, job, gates + move) - part(b, job, gates - move)) / (2 * STEP)
-                for b in range(13)
-            ]
-            assert_allclose(importance[job][head], np.abs(slopes).sum(), rtol=1e-6)
 
 
 def test_path_importance_adds_up_to_what_all_heads_do_together(small):
