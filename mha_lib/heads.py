@@ -4,6 +4,7 @@ A score alone says little, so every score here has its chance level beside it: w
 even weights would get.  Heads are chosen on one set of data and reported on another.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from mha_lib import _check
 from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Model, Shape
 
 Evaluate = Callable[[FloatArray], tuple[Any, Any]]  # gates, (L, h), to loss and results
+MOST_HEADS = 12  # of which all choices are tried: 4,096
 
 
 def attention_mass(
@@ -401,36 +403,6 @@ def order_by(importance: ArrayLike) -> IntArray:
     return np.stack(np.unravel_index(flat, importance.shape), axis=-1)
 
 
-def random_order(rng: np.random.Generator, shape: Sequence[Integer]) -> IntArray:
-    """Return all heads in random order.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Draws the order.
-    shape : tuple of int
-        (L, h): layers and heads in a layer.
-
-    Returns
-    -------
-    order : int array, (L * h, 2)
-        Layer and head, counted from 0.
-
-    Raises
-    ------
-    ValueError
-        ``shape`` is not a pair.
-    TypeError
-        A size is not an integer, or ``rng`` is not a generator.
-
-    Examples
-    --------
-    >>> random_order(np.random.default_rng(0), (1, 3)).shape
-    (3, 2)
-    """
-    return order_by(_check.generator("rng", rng).random(_layers_and_heads(shape)))
-
-
 def pruning_curve(evaluate: Evaluate, order: ArrayLike, shape: Sequence[Integer]) -> FloatArray:
     """Return the mean result of a model while its heads are removed in a given order.
 
@@ -470,7 +442,7 @@ def pruning_curve(evaluate: Evaluate, order: ArrayLike, shape: Sequence[Integer]
     if order.ndim != 2 or sorted(order.tolist()) != everyone:
         raise ValueError(
             f"order has shape {order.shape} and does not name each of the {gates.size} heads of "
-            f"{gates.shape[0]} layers once: make it with greedy_order, order_by or random_order"
+            f"{gates.shape[0]} layers once: make it with greedy_order or order_by"
         )
     results = [np.mean(evaluate(gates.copy())[1])]
     for layer, head in order:
@@ -479,7 +451,60 @@ def pruning_curve(evaluate: Evaluate, order: ArrayLike, shape: Sequence[Integer]
     return np.array(results)
 
 
-def gradient_importance(model: Model, batch: Any, gates: ArrayLike | None = None) -> FloatArray:
+def subset_curves(evaluate: Evaluate, shape: Sequence[Integer]) -> FloatArray:
+    """Return what is left of a model for every choice of heads to remove, by their number.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Takes gates, (L, h), and returns the loss and an array of results, one per job.
+    shape : tuple of int
+        (L, h): layers and heads in a layer, at most 12 heads in all.
+
+    Returns
+    -------
+    curves : float64 array, (3, L * h + 1)
+        Mean, least and greatest result (each the mean over jobs) of all choices with all heads
+        kept, with one removed, ..., with none kept.  The mean is what removing heads blindly
+        gets on average.
+
+    Raises
+    ------
+    ValueError
+        ``shape`` is not a pair, or there are too many heads.
+    TypeError
+        A size is not an integer, or ``evaluate`` not a function.
+
+    Notes
+    -----
+    2^(L h) evaluations: 256 for 8 heads.
+
+    Examples
+    --------
+    >>> def evaluate(gates):
+    ...     return 0.0, np.array([(gates * [[3.0, 1.0]]).sum()])
+    >>> subset_curves(evaluate, (1, 2))
+    array([[4., 2., 0.],
+           [4., 1., 0.],
+           [4., 3., 0.]])
+    """
+    gates = np.ones(_layers_and_heads(shape))
+    _check.has("evaluate", evaluate, ["__call__"], "a function of gates, (L, h)")
+    if gates.size > MOST_HEADS:
+        raise ValueError(
+            f"shape={gates.shape} has {gates.size} heads and so 2^{gates.size} choices: "
+            f"use at most {MOST_HEADS} heads in all"
+        )
+    results: list[list[float]] = [[] for _ in range(gates.size + 1)]
+    for kept in itertools.product((1.0, 0.0), repeat=gates.size):
+        result = np.mean(evaluate(np.reshape(kept, gates.shape))[1])
+        results[kept.count(0.0)].append(float(result))
+    return np.array([[f(some) for some in results] for f in (np.mean, np.min, np.max)])
+
+
+def gradient_importance(
+    model: Model, batch: Any, gates: ArrayLike | None = None, *, by_layer: bool = True
+) -> FloatArray:
     """Return how strongly the loss of a sequence depends on each gate, to first order.
 
     Parameters
@@ -490,6 +515,8 @@ def gradient_importance(model: Model, batch: Any, gates: ArrayLike | None = None
         Data to measure on.
     gates : float array, (L, h), optional
         Where to take the gradient.  None = all 1.
+    by_layer : bool, default True
+        Divide each layer's numbers by their Euclidean length, as Michel et al. do.
 
     Returns
     -------
@@ -519,7 +546,11 @@ def gradient_importance(model: Model, batch: Any, gates: ArrayLike | None = None
     >>> gradient_importance(model, MarkedAndMean().batch(np.random.default_rng(0), 8)).shape
     (1, 4)
     """
-    return np.stack([np.abs(g).mean(axis=0) for g in _gate_gradients(model, batch, gates)])
+    importance = np.stack([np.abs(g).mean(axis=0) for g in _gate_gradients(model, batch, gates)])
+    if by_layer:
+        length = np.linalg.norm(importance, axis=1, keepdims=True)  # (L, 1)
+        importance /= np.where(length > 0, length, 1.0)
+    return importance
 
 
 def path_importance(model: Model, batch: Any, n_points: Integer = 8) -> FloatArray:
@@ -636,8 +667,8 @@ class PruningStudy:
     ----------
     curves : dict of str to float64 array, (L * h + 1,)
         Mean result on the reporting data by order: "greedy", "ablation", "gradient", "path".
-    random : float64 array, (R, L * h + 1)
-        The same for R random orders.
+    subsets : float64 array, (3, L * h + 1)
+        Mean, least and greatest result of all choices of heads, see `subset_curves`.
     greedy : int array, (L * h, 2)
         The greedy order: layer and head.
     gradient_correlation : float
@@ -647,36 +678,30 @@ class PruningStudy:
 
     Examples
     --------
-    >>> even = np.zeros((1, 3))
-    >>> PruningStudy({}, even, order_by(even[:, :2]), 1.0, 1.0).greedy
+    >>> even = np.zeros((3, 3))
+    >>> PruningStudy({}, even, order_by(even[:1, :2]), 1.0, 1.0).greedy
     array([[0, 0],
            [0, 1]])
     """
 
     curves: dict[str, FloatArray]
-    random: FloatArray
+    subsets: FloatArray
     greedy: IntArray
     gradient_correlation: float
     path_correlation: float
 
 
-def study_pruning(
-    model: Model, tuning: Any, reporting: Any, seed: Integer = 0, n_random: Integer = 20
-) -> PruningStudy:
+def study_pruning(model: Model, tuning: Any, reporting: Any) -> PruningStudy:
     """Remove heads in several orders, chosen on one set of data and reported on another.
 
     Parameters
     ----------
     model : VectorModel or TokenModel
-        A trained model.
+        A trained model, of at most 12 heads.
     tuning : VectorBatch or TokenBatch
         Data on which the orders are chosen.
     reporting : VectorBatch or TokenBatch
         Other data, for all results.
-    seed : int, default 0
-        Seed of the random orders.
-    n_random : int, default 20
-        Number of random orders.
 
     Returns
     -------
@@ -686,9 +711,10 @@ def study_pruning(
     Raises
     ------
     ValueError
-        ``tuning`` and ``reporting`` are the same data, or the model has one head alone.
+        ``tuning`` and ``reporting`` are the same data, or the model has one head alone or too
+        many.
     TypeError
-        ``seed`` or ``n_random`` is not an integer, or an argument is of another kind.
+        An argument is of another kind.
 
     Examples
     --------
@@ -696,11 +722,9 @@ def study_pruning(
     >>> from mha_lib.tasks import ThreeJobs
     >>> model, rng = TokenModel(ThreeJobs(), 8, n_heads=2, seed=0), np.random.default_rng(0)
     >>> study = study_pruning(model, ThreeJobs().batch(rng, 4), ThreeJobs().batch(rng, 4))
-    >>> study.random.shape
-    (20, 3)
+    >>> study.subsets.shape
+    (3, 3)
     """
-    seed = _check.integer("seed", seed, minimum=0)
-    n_random = _check.integer("n_random", n_random, minimum=1)
     shape = _shape_of(model)
     if shape == (1, 1):
         raise ValueError("model has one head alone, so that there is no order: use n_heads >= 2")
@@ -718,6 +742,7 @@ def study_pruning(
     def report(gates):
         return model.evaluate(reporting, gates)
 
+    subsets = subset_curves(report, shape)
     without = losses_without(tune, np.ones(shape))  # (L, h)
     gradient, path = gradient_importance(model, tuning), path_importance(model, tuning)
     greedy = greedy_order(tune, shape)
@@ -727,10 +752,9 @@ def study_pruning(
         "gradient": order_by(gradient),
         "path": order_by(path),
     }
-    rng = np.random.default_rng(seed)
     return PruningStudy(
         {name: pruning_curve(report, order, shape) for name, order in orders.items()},
-        np.stack([pruning_curve(report, random_order(rng, shape), shape) for _ in range(n_random)]),
+        subsets,
         greedy,
         spearman(gradient, without),
         spearman(path, without),

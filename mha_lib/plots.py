@@ -271,7 +271,11 @@ def plot_attention_maps(
 
 
 def plot_role_maps(
-    weights: FloatArray, heads: Sequence[int], axes: Sequence[Axes], label: str
+    weights: FloatArray,
+    heads: Sequence[int],
+    axes: Sequence[Axes],
+    label: str,
+    roles: Sequence[str] | None = None,
 ) -> Sequence[Axes]:
     """Draw the maps of a few heads of a layer small, side by side, without the tokens' names.
 
@@ -284,16 +288,21 @@ def plot_role_maps(
     axes : list of matplotlib Axes, as many as heads
     label : str
         Written beside the first map.
+    roles : list of str, as many as heads, optional
+        What to call the heads, below their numbers.
 
     Returns
     -------
     axes : list of matplotlib Axes
     """
-    for head, ax in zip(heads, axes, strict=True):
+    names = [f"head {head + 1}" for head in heads]
+    if roles is not None:
+        names = [f"{name}\n{role}" for name, role in zip(names, roles, strict=True)]
+    for head, name, ax in zip(heads, names, axes, strict=True):
         ax.imshow(weights[head], cmap=WEIGHT_MAP, vmin=0, vmax=1)
         ax.set(xticks=[], yticks=[])
         colour = head_colour(head)
-        ax.set_title(f"head {head + 1}", color=ink(colour), backgroundcolor=colour)
+        ax.set_title(name, color=ink(colour), backgroundcolor=colour, fontsize=FONT_SIZE - 1)
     axes[0].set_ylabel(f"{label}\nquery")
     axes[0].set_xlabel("key")
     return axes

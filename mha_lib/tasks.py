@@ -154,6 +154,8 @@ class ThreeJobs:
         Tokens in a sequence, at least 2.
     n_symbols : int, default 8
         Different symbols, at least 2.
+    jobs : tuple of str
+        The jobs that are asked for, and their order: "previous", "marked", "most common".
 
     Notes
     -----
@@ -172,10 +174,17 @@ class ThreeJobs:
 
     n: int = 16
     n_symbols: int = 8
-    jobs = ("previous", "marked", "most common")
+    jobs: tuple[str, ...] = ("previous", "marked", "most common")
 
     def __post_init__(self) -> None:
         _check.integer_fields(self, ["n", "n_symbols"], minimum=2)
+        every = ThreeJobs.jobs
+        if not isinstance(self.jobs, tuple):
+            raise TypeError(
+                f"jobs must be a tuple, not {type(self.jobs).__name__}: use some of {every}"
+            )
+        if not self.jobs or len(set(self.jobs)) < len(self.jobs) or set(self.jobs) - set(every):
+            raise ValueError(f"jobs={self.jobs!r}: use some of {every}, each once")
 
     @property
     def chance(self) -> float:
@@ -203,7 +212,8 @@ class ThreeJobs:
         counted = np.ones(targets.shape, bool)
         counted[:, 0, 0] = False
         counted[:, :, 2] = (first > second)[:, None]
-        return TokenBatch(tokens, targets, counted, marked=marked)
+        asked = [ThreeJobs.jobs.index(job) for job in self.jobs]
+        return TokenBatch(tokens, targets[..., asked], counted[..., asked], marked=marked)
 
 
 @dataclass(frozen=True)

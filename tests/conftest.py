@@ -59,7 +59,7 @@ def tiny_studies(tiny_runs):
 
     def study(model, task, seed):
         data = [task.batch(np.random.default_rng([seed, i]), 11) for i in range(2)]
-        return study_pruning(model, *data, seed, n_random=3)
+        return study_pruning(model, *data)
 
     jobs, induction = tiny_runs.values()
     models = [jobs.model, *(TokenModel(jobs.task, 16, n_heads=4, seed=seed) for seed in (1, 2))]

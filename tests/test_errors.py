@@ -28,6 +28,8 @@ from mha_lib.activations import softmax_backward, softmax_in_place
 from mha_lib.attention import scaled_dot_product_attention_backward
 from mha_lib.experiments import (
     chance_scores,
+    gradient_by_job,
+    head_roles,
     head_scores,
     mean_rows,
     run_induction,
@@ -49,9 +51,9 @@ from mha_lib.heads import (
     path_importance,
     previous_token,
     pruning_curve,
-    random_order,
     spearman,
     study_pruning,
+    subset_curves,
 )
 from mha_lib.layer import MultiHeadAttention
 from mha_lib.models import TokenModel, VectorModel
@@ -481,6 +483,10 @@ BAD_CALLS = [
     (lambda: MarkedAndMean(n_near=-1), ValueError, ["n_near=-1", "n_near >= 0"]),
     (lambda: ThreeJobs(n=1), ValueError, ["n=1", "n >= 2"]),
     (lambda: ThreeJobs(n_symbols=1), ValueError, ["n_symbols=1", "n_symbols >= 2"]),
+    (lambda: ThreeJobs(jobs="marked"), TypeError,
+     ["jobs must be a tuple, not str", "some of ('previous'"]),
+    *((lambda jobs=jobs: ThreeJobs(jobs=jobs), ValueError, ["jobs=", "'most common'", "once"])
+      for jobs in ((), ("next",), ("marked", "marked"))),
     (lambda: RepeatedSequence(shortest=1), ValueError, ["shortest=1", "shortest >= 2"]),
     (lambda: RepeatedSequence(shortest=7, longest=5), ValueError,
      ["shortest=7", "longest=5", "shortest <= longest <= 16"]),
@@ -657,9 +663,10 @@ BAD_CALLS = [
     (lambda: greedy_order(7, (2, 3)), TypeError, ["evaluate is of type int", "a function"]),
     (lambda: order_by(ones(3)), ValueError, ["importance has shape (3,)", "(..., L, h)"]),
     (lambda: order_by([[1, np.nan]]), NotFiniteError, ["importance holds inf or NaN"]),
-    (lambda: random_order(RNG, 3), ValueError, ["shape=3", "a pair (L, h)"]),
-    (lambda: random_order(7, (2, 3)), TypeError,
-     ["rng must be a generator, not int", "np.random.default_rng(seed)"]),
+    (lambda: subset_curves(gain, 3), ValueError, ["shape=3", "a pair (L, h)"]),
+    (lambda: subset_curves(7, (2, 3)), TypeError, ["evaluate is of type int", "a function"]),
+    (lambda: subset_curves(gain, (5, 3)), ValueError,
+     ["shape=(5, 3)", "15 heads", "2^15 choices", "at most 12"]),
     *((lambda order=order: pruning_curve(gain, order, (1, 2)), ValueError,
        ["order has shape", "each of the 2 heads of 1 layers once", "greedy_order"])
       for order in (3, [0, 1], [[0, 0]], [[0, 0], [0, 0]], [[0, 1], [0, 2]], [[[0, 0], [0, 1]]])),
@@ -674,6 +681,12 @@ BAD_CALLS = [
     *((lambda importance=importance: importance(token_model(), None), TypeError,
        ["batch is of type NoneType", "no tokens", "TokenBatch"])
       for importance in (gradient_importance, path_importance)),
+    (lambda: gradient_by_job(None, BATCH), TypeError,
+     ["model is of type NoneType", "no layers", "TokenModel"]),
+    (lambda: gradient_by_job(VectorModel(VECTORS, 2, 0), BATCH), TypeError,
+     ["model is of type VectorModel", "no n_jobs", "a TokenModel"]),
+    (lambda: gradient_by_job(token_model(), None), TypeError,
+     ["batch is of type NoneType", "no tokens", "TokenBatch"]),
     (lambda: gradient_importance(token_model(), BATCH, ones(3)), ValueError,
      ["gates has shape (3,)", "(..., L, h)"]),
     (lambda: path_importance(token_model(), BATCH, 0), ValueError, ["n_points=0", "n_points >= 1"]),
@@ -691,8 +704,8 @@ BAD_CALLS = [
     (lambda: study(reporting=None), TypeError, ["reporting is of type NoneType", "no targets"]),
     (lambda: study(reporting=BATCH), ValueError,
      ["tuning and reporting are the same data", "draw two batches"]),
-    (lambda: study(seed=-1), ValueError, ["seed=-1", "seed >= 0"]),
-    (lambda: study(n_random=0), ValueError, ["n_random=0", "n_random >= 1"]),
+    (lambda: study(model=token_model(n_heads=15, d=30)), ValueError,
+     ["shape=(1, 15)", "at most 12"]),
     # experiments
     (lambda: mean_rows(token_model(), RepeatedSequence().batch(RNG, 3)), ValueError,
      ["batch has no marked tokens", "MarkedAndMean or ThreeJobs"]),
@@ -702,11 +715,19 @@ BAD_CALLS = [
     *((lambda score=score: score(token_model(), None), TypeError,
        ["batch is of type NoneType", "TokenBatch"])
       for score in (head_scores, chance_scores, mean_rows)),
+    (lambda: head_roles([ones((1, 3))]), TypeError,
+     ["scores must be a dict, not list", "what head_scores returned"]),
+    *((lambda scores=scores: head_roles(scores), ValueError,
+       ["scores has the keys", "'entropy' and at least one role", "what head_scores returned"])
+      for scores in ({}, {"entropy": ones((1, 3))}, {"previous token": ones((1, 3))})),
+    (lambda: head_scores(token_model(), BATCH, ones(3)), ValueError,
+     ["gates has shape (3,)", "(..., L, h)"]),
     (lambda: snapshot_steps(0, 2), ValueError, ["n_steps=0", "n_steps >= 1"]),
     (lambda: snapshot_steps(7, 1), ValueError, ["n_snapshots=1", "n_snapshots >= 2"]),
     (lambda: run_marked_and_mean(3), ValueError, ["n_heads=3", "d=16", "2 or 4"]),
     (lambda: run_marked_and_mean(2, n=1), ValueError, ["n=1", "n >= 2"]),
     (lambda: run_marked_and_mean(2, importance=2), ValueError, ["importance=2.0"]),
+    (lambda: run_three_jobs(jobs=("next",)), ValueError, ["jobs=('next',)", "'previous'"]),
     (lambda: run_three_jobs(3), ValueError, ["n_heads=3", "d=64", "2 or 4"]),
     (lambda: run_three_jobs(n_steps=0), ValueError, ["n_steps=0", "n_steps >= 1"]),
     (lambda: run_three_jobs(n_snapshots=1), ValueError, ["n_snapshots=1", "n_snapshots >= 2"]),
@@ -776,8 +797,6 @@ INTEGERS = {
     "n of previous_token": lambda n: previous_token(n),
     "n of marked_token": lambda n: marked_token([0], n),
     "n_points": lambda n_points: path_importance(token_model(), BATCH, n_points),
-    "seed of study_pruning": lambda seed: study(seed=seed),
-    "n_random": lambda n_random: study(n_random=n_random),
     "n_steps of snapshot_steps": lambda n_steps: snapshot_steps(n_steps, 2),
     "n_snapshots": lambda n_snapshots: snapshot_steps(7, n_snapshots),
 }

@@ -153,7 +153,7 @@ plt.show()
 print("é", __debug__, warnings.filters[0][0] != "error")
 """
 # The tiniest book that is built as ours is.
-BOOK = f"""
+BOOK = """
 import sys
 from sphinx.cmd.build import build_main
 sys.exit(build_main(["-q", "-E", "-W", "--keep-going", "-c", ".", ".", "built"]))

@@ -9,6 +9,8 @@ from mha_lib.experiments import (
     REPORTING_SEED,
     TUNING_SEED,
     chance_scores,
+    gradient_by_job,
+    head_roles,
     head_scores,
     mean_rows,
     run_induction,
@@ -18,8 +20,9 @@ from mha_lib.experiments import (
     snapshot_steps,
 )
 from mha_lib.models import TokenModel, VectorModel
-from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs
-from mha_lib.train import History
+from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch
+from mha_lib.train import History, cross_entropy
+from tests.gradients import STEP
 
 pytestmark = pytest.mark.filterwarnings("error")
 B = 13
@@ -86,6 +89,18 @@ def test_scores_agree_with_slow_loops(model_and_batch):
         assert scores[role].shape == (len(model.layers), model.layers[0].n_heads)
 
 
+def test_scores_without_a_head_are_those_of_the_others_without_it(rng):
+    model = TokenModel(JOBS, 14, 7, 0, n_layers=2)
+    batch = JOBS.batch(rng, B)
+    gates = np.ones((2, 7))
+    gates[0, 3] = 0.0
+    scores, all_there = head_scores(model, batch, gates), head_scores(model, batch)
+    model.layers[0].parameters["w_o"][6:8] = 0.0  # what head 4 puts out
+    for role, expected in head_scores(model, batch).items():
+        assert_allclose(scores[role], expected, rtol=1e-12)
+        assert (scores[role][1] != all_there[role][1]).all()  # layer 2 sees what is missing
+
+
 def test_chance_is_what_even_heads_score(model_and_batch):
     model, batch = model_and_batch
     for layer in model.layers:
@@ -109,6 +124,16 @@ def test_mean_rows_agree_with_slow_loops(rng, name):
     assert_allclose(rows, expected, rtol=1e-12)
 
 
+def test_heads_are_named_after_scores_that_clearly_lead():
+    scores = {
+        "previous token": np.array([[0.51, 0.5, 0.7, 0.1, 0.6]]),
+        "marked token": np.array([[0.2, 0.5, 0.8, 0.1, 0.1]]),
+        "entropy": np.array([[0.1, 0.9, 0.1, 0.91, 0.95]]),
+    }
+    expected = [["previous token", "", "marked token", "broad", "previous token"]]
+    assert head_roles(scores).tolist() == expected
+
+
 def test_a_snapshot_is_what_the_model_does_now(model_and_batch):
     model, batch = model_and_batch
     now = snapshot(model, batch)
@@ -125,6 +150,34 @@ def test_a_snapshot_is_what_the_model_does_now(model_and_batch):
         layer.parameters["w_q"][...] = 0.0
     assert (snapshot(model, batch).weights != kept).any()
     assert_array_equal(now.weights, kept)  # later training does not reach it
+
+
+def test_the_gradient_by_job_is_that_of_each_jobs_own_loss(rng):
+    model, batch = TokenModel(JOBS, 6, 3, 0, n_layers=2), JOBS.batch(rng, 13)
+
+    def part(b, job, gates):
+        alone = TokenBatch(
+            **{k: None if a is None else a[b : b + 1] for k, a in vars(batch).items()}
+        )
+        logits = model.forward(alone, gates)[:, :, job : job + 1]
+        counted = alone.counted[..., job : job + 1]
+        if not counted.any():
+            return 0.0
+        loss, _ = cross_entropy(logits, alone.targets[..., job : job + 1], counted)
+        return loss * counted.sum() / batch.counted[..., job].sum()
+
+    losses, importance = gradient_by_job(model, batch)
+    gates = np.ones((2, 3))
+    for job in range(3):
+        assert_allclose(losses[job], sum(part(b, job, gates) for b in range(13)), rtol=1e-12)
+        for head in np.ndindex(2, 3):
+            move = np.zeros((2, 3))
+            move[head] = STEP
+            slopes = [
+                (part(b, job, gates + move) - part(b, job, gates - move)) / (2 * STEP)
+                for b in range(13)
+            ]
+            assert_allclose(importance[job][head], np.abs(slopes).sum(), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +264,22 @@ def test_snapshots_show_the_reporting_data_from_first_to_last(name):
         positions="rotary" if run.model.layers[0].rotary else "learned",
     )  # fmt: skip
     assert first.loss == untrained.evaluate(run.reporting)[0]
+
+
+def test_a_run_learns_the_jobs_that_are_asked_for():
+    run = run_three_jobs(2, d=6, n_steps=2, jobs=("most common", "previous"))
+    assert run.task.jobs == ("most common", "previous")
+    assert len(run.model.evaluate(run.reporting)[1]) == len(run.history.measures[-1]) == 2
+
+
+def test_the_learning_rate_rises_over_as_many_steps_as_are_asked_for():
+    slow, fast, usual, fifty = (
+        run_induction(2, d=8, n_steps=3, **warm_up).history.losses
+        for warm_up in ({"n_warm_up": 3}, {"n_warm_up": 1}, {}, {"n_warm_up": 50})
+    )
+    assert slow[0] == fast[0]  # before the first step
+    assert slow[1] != fast[1]
+    assert usual == fifty != slow
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -1,5 +1,6 @@
 """Head scores, and what happens as heads are removed."""
 
+import itertools
 import math
 
 import numpy as np
@@ -20,9 +21,9 @@ from mha_lib.heads import (
     path_importance,
     previous_token,
     pruning_curve,
-    random_order,
     spearman,
     study_pruning,
+    subset_curves,
 )
 from mha_lib.models import TokenModel, VectorModel
 from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch, VectorBatch
@@ -261,15 +262,32 @@ def test_heads_are_ordered_from_the_least_important_and_ties_stay_as_they_stand(
     )
 
 
-def test_random_orders_name_every_head_once_and_each_head_is_first_alike(rng):
-    first = np.zeros((2, 3))
-    for _ in range(1024):
-        order = random_order(rng, (2, 3))
-        assert sorted(map(tuple, order)) == list(np.ndindex(2, 3))
-        first[tuple(order[0])] += 1
-    assert_allclose(first / 1024, 1 / 6, atol=0.047)  # 4 times what 1,024 orders leave open
-    one, same = (random_order(np.random.default_rng(5), (2, 3)) for _ in range(2))
-    assert_array_equal(one, same)
+def test_every_choice_of_heads_is_tried_once():
+    made_up = MadeUp()
+    curves = subset_curves(made_up.evaluate, (2, 3))
+    assert len({gates.tobytes() for gates in made_up.asked}) == len(made_up.asked) == 64
+    expected = [[] for _ in range(7)]
+    for removed in range(7):
+        for heads in itertools.combinations(np.ndindex(2, 3), removed):
+            gates = np.ones((2, 3))
+            for head in heads:
+                gates[head] = 0.0
+            expected[removed].append(made_up.evaluate(gates)[1].mean())
+    assert [len(some) for some in expected] == [1, 6, 15, 20, 15, 6, 1]
+    for row, of in zip(curves, (np.mean, min, max), strict=True):
+        assert_allclose(row, [of(some) for some in expected], rtol=1e-14)
+
+
+def test_removing_heads_blindly_gets_the_mean_of_all_choices_on_average(rng):
+    made_up = MadeUp()
+    curves = [
+        pruning_curve(made_up.evaluate, order_by(rng.random((2, 3))), (2, 3)) for _ in range(2048)
+    ]
+    mean, least, greatest = subset_curves(made_up.evaluate, (2, 3))
+    errors = np.std(curves, axis=0) / np.sqrt(2048)
+    assert (np.abs(np.mean(curves, axis=0) - mean) <= 4 * errors).all()
+    assert_array_equal(np.min(curves, axis=0), least)
+    assert_array_equal(np.max(curves, axis=0), greatest)
 
 
 # --- importance -----------------------------------------------------------------------------
@@ -324,8 +342,17 @@ def test_gradient_importance_is_the_mean_size_of_each_sequences_gradient(rng, sm
             move = np.zeros(shape)
             move[head] = STEP
             expected[head] += abs(part(b, gates + move) - part(b, gates - move)) / (2 * STEP) / 13
-    importance = gradient_importance(model, batch, gates if given else None)
+    gates = gates if given else None
+    importance = gradient_importance(model, batch, gates, by_layer=False)
     assert_allclose(importance, expected, rtol=1e-6)
+    for found, raw in zip(gradient_importance(model, batch, gates), expected, strict=True):
+        assert_allclose(found, raw / math.hypot(*raw), rtol=1e-6)
+
+
+def test_a_layer_that_nothing_depends_on_has_no_importance(small):
+    model, batch, _ = small
+    model.layers[-1].parameters["w_o"][...] = 0.0
+    assert_array_equal(gradient_importance(model, batch)[-1], 0.0)
 
 
 def test_path_importance_adds_up_to_what_all_heads_do_together(small):
@@ -413,7 +440,7 @@ def test_orders_come_from_the_tuning_data_and_results_from_the_reporting_data(rn
         }
         return orders, spearman(gradient, without), spearman(path, without)
 
-    study = study_pruning(model, tuning, reporting, seed=5, n_random=7)
+    study = study_pruning(model, tuning, reporting)
     orders, gradient_correlation, path_correlation = orders_on(tuning)
     wrong_orders, wrong_gradient, wrong_path = orders_on(reporting)
     assert study.curves.keys() == orders.keys()
@@ -425,23 +452,8 @@ def test_orders_come_from_the_tuning_data_and_results_from_the_reporting_data(rn
     assert_array_equal(study.greedy, orders["greedy"])
     assert study.gradient_correlation == gradient_correlation != wrong_gradient
     assert study.path_correlation == path_correlation != wrong_path
-    random = np.random.default_rng(5)
-    for curve in study.random:
-        order = random_order(random, shape)
-        assert_array_equal(curve, pruning_curve(on(reporting), order, shape))
-        assert (curve != pruning_curve(on(tuning), order, shape)).any()
-    assert study.random.shape == (7, shape[0] * shape[1] + 1)
-
-
-def test_a_seed_fixes_the_random_orders_of_a_study(rng):
-    model = TokenModel(JOBS, 12, 6, 0)
-    batches = JOBS.batch(rng, 5), JOBS.batch(rng, 5)
-    one, same, other = (
-        study_pruning(model, *batches, seed=seed, n_random=3).random for seed in (5, 5, 7)
-    )
-    assert_array_equal(one, same)
-    assert (one != other).any()
-    assert len(study_pruning(model, *batches).random) == 20
+    assert_array_equal(study.subsets, subset_curves(on(reporting), shape))
+    assert (study.subsets != subset_curves(on(tuning), shape)).any()
 
 
 def test_a_study_refuses_to_report_on_the_data_that_it_chose_on(rng):

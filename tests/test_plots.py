@@ -47,6 +47,17 @@ def test_maps_carry_number_and_colour_of_their_head(weights):
     assert "key" in axes[0].get_xlabel()
 
 
+@pytest.mark.parametrize("roles", [None, ["broad", "previous token"]])
+def test_small_maps_carry_number_colour_and_role_of_their_head(weights, roles):
+    axes = plots.plot_role_maps(weights, [2, 0], plots.panel_axes(2), "step 7", roles)
+    for i, (head, ax) in enumerate(zip([2, 0], axes, strict=True)):
+        np.testing.assert_array_equal(ax.images[0].get_array(), weights[head])
+        assert ax.images[0].get_clim() == (0, 1)
+        assert ax.get_title().split("\n") == [f"head {head + 1}", *([roles[i]] if roles else [])]
+        assert ax.title.get_bbox_patch().get_facecolor() == mpl.colors.to_rgba(head_colour(head))
+    assert "step 7" in axes[0].get_ylabel()
+
+
 def test_bars_have_the_height_of_the_weights():
     rows = np.array([[0.5, 0.2, 0.3], [0.1, 0.1, 0.8]])
     ax = plots.plot_weight_rows(rows, ["one", "two"], plt.subplots()[1])

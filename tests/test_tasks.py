@@ -132,6 +132,17 @@ def test_the_three_jobs_as_slow_loops_see_them(rng):
     assert (batch.targets < 7).all()
 
 
+def test_some_of_the_jobs_are_the_same_jobs_on_the_same_sequences():
+    every, some = (
+        task.batch(np.random.default_rng(5), B)
+        for task in (ThreeJobs(n=5), ThreeJobs(n=5, jobs=("most common", "previous")))
+    )
+    assert_array_equal(some.tokens, every.tokens)
+    assert_array_equal(some.marked, every.marked)
+    assert_array_equal(some.targets, every.targets[..., [2, 0]])
+    assert_array_equal(some.counted, every.counted[..., [2, 0]])
+
+
 @pytest.mark.parametrize("n_symbols", [3, 8])
 def test_a_constant_answer_is_right_by_chance_in_every_job(rng, n_symbols):
     task = ThreeJobs(n_symbols=n_symbols)

@@ -15,6 +15,7 @@ from static_widgets import rewrite_page
 from mha_lib import attention_cost, multi_head_attention, palette
 from mha_lib.experiments import (
     chance_scores,
+    head_roles,
     run_induction,
     run_marked_and_mean,
     run_three_jobs,
@@ -25,7 +26,7 @@ from mha_lib.palette import ink
 from mha_lib.train import History
 from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
 from mha_lib.widgets.one_distribution import combined_errors
-from mha_lib.widgets.training_playback import named, smoothed, symbol
+from mha_lib.widgets.training_playback import smoothed, symbol
 
 
 def frame(widget, *values):
@@ -177,7 +178,7 @@ def test_playback_holds_every_snapshot(tiny_runs, name):
         np.testing.assert_allclose(weights / 255, snapshot.weights, atol=0.5 / 255)
         names = data[weights.size : weights.size + n_heads]
         words = ["", *widget._run["names"]]
-        assert [words[i] for i in names] == named(snapshot.scores).ravel().tolist()
+        assert [words[i] for i in names] == head_roles(snapshot.scores).ravel().tolist()
         numbers = np.frombuffer(data[weights.size + n_heads :], "<f4")
         scores = np.concatenate([values.ravel() for values in snapshot.scores.values()])
         expected = [*scores, snapshot.loss, *snapshot.measures]
@@ -199,16 +200,6 @@ def test_playback_says_what_stays_the_same(tiny_runs):
     assert TrainingPlayback(tiny_runs["induction"])._run["marked"] is None
     marked = TrainingPlayback(tiny_runs["three jobs"])._run["marked"]
     assert marked == tiny_runs["three jobs"].reporting.marked[0]
-
-
-def test_heads_are_named_after_scores_that_clearly_lead():
-    scores = {
-        "previous token": np.array([[0.51, 0.5, 0.7, 0.1, 0.6]]),
-        "marked token": np.array([[0.2, 0.5, 0.8, 0.1, 0.1]]),
-        "entropy": np.array([[0.1, 0.9, 0.1, 0.91, 0.95]]),
-    }
-    expected = [["previous token", "", "marked token", "broad", "previous token"]]
-    assert named(scores).tolist() == expected
 
 
 def test_losses_are_smoothed_by_the_mean_of_their_neighbours(rng):
@@ -277,10 +268,11 @@ def test_pruning_holds_every_number_of_heads(tiny_studies, name):
     widget = Pruning(tiny_studies, study=name)
     keys = ("greedy", "ablation", "gradient", "path")
     orders = [middle([seed.curves[key] for seed in seeds]) for key in keys]
-    random = middle([seed.random.mean(axis=0) for seed in seeds])
-    random[1:] = middle(np.concatenate([seed.random for seed in seeds]))[1:]
+    choices = middle([seed.subsets[0] for seed in seeds])
+    choices[1] = np.min([seed.subsets[1] for seed in seeds], axis=0)
+    choices[2] = np.max([seed.subsets[2] for seed in seeds], axis=0)
     floor = np.repeat(orders[0][:, -1:], 5, axis=1)
-    expected = np.array([*orders, random, floor])[..., ::-1]  # (orders, 3, heads kept)
+    expected = np.array([*orders, choices, floor])[..., ::-1]  # (orders, 3, heads kept)
     for kept in range(5):
         got = np.frombuffer(frame(widget, name, kept), "<f4").reshape(6, 3)
         np.testing.assert_allclose(got, expected[..., kept], rtol=1e-6)
@@ -289,7 +281,7 @@ def test_pruning_holds_every_number_of_heads(tiny_studies, name):
     fixed = widget._studies[name]
     np.testing.assert_allclose([*fixed["curves"].values()], expected, atol=5e-5)
     assert fixed["greedy"] == seeds[0].greedy.tolist()
-    assert (fixed["n_seeds"], fixed["n_random"]) == (len(seeds), 3)
+    assert fixed["n_seeds"] == len(seeds)
     assert fixed["n_layers"] == (2 if name == "induction" else 1)
 
 
@@ -383,7 +375,7 @@ def test_pruning_refuses_what_it_cannot_show(tiny_studies):
 def test_pruning_says_when_a_model_has_fewer_heads(tiny_studies):
     study = tiny_studies["induction"]
     curves = {name: curve[:3] for name, curve in study.curves.items()}
-    small = replace(study, curves=curves, random=study.random[:, :3], greedy=study.greedy[:2])
+    small = replace(study, curves=curves, subsets=study.subsets[:, :3], greedy=study.greedy[:2])
     widget = Pruning({"large": study, "small": small}, kept=3)
     widget.study = "small"
     problem = "kept=3, but “small” has 2 heads: use kept <= 2"

@@ -3,7 +3,7 @@
 function render(context) {
   const { model } = context;
   const names = Object.keys(Object.values(model.get("_studies"))[0].curves);
-  const RANDOM = names.length - 2, FLOOR = names.length - 1;
+  const CHOICES = names.length - 2, FLOOR = names.length - 1;
   const study = () => model.get("_studies")[model.get("study")];
   const total = () => study().greedy.length;
   const headName = ([layer, head]) =>
@@ -35,12 +35,12 @@ function render(context) {
   // A line of no length is a dot, whatever the shape of the drawing.
   const marker = (i, at, accuracy) => el("line", { x1: at, x2: at, y1: accuracy, y2: accuracy,
     class: `mha-sample ${series(i)} mha-marker${i % 2 ? " mha-square" : ""}` });
-  const marked = (i) => i < RANDOM;
+  const marked = (i) => i < CHOICES;
 
   function drawLines(kept) {
     const curves = names.map((name) => study().curves[name]);
     const edge = (at, class_) => el("line", { ...at, class: class_ });
-    const [, low, high] = curves[RANDOM];
+    const [, low, high] = curves[CHOICES];
     lines.replaceChildren(
       el("polygon", { points: [...points(high), ...points(low).reverse()].join(" ") }),
       edge({ x1: 0, x2: 100, y1: 100, y2: 100 }, "mha-line"),
@@ -58,7 +58,7 @@ function render(context) {
     ...(marked(i) ? [marker(i, 24, 5)] : []));
 
   function drawTable(numbers, kept) {
-    const { n_seeds: seeds, n_random: orders } = study();
+    const { n_seeds: seeds } = study();
     const several = seeds > 1;
     const cell = (number) => el("td", {}, number.toFixed(3));
     table.replaceChildren(
@@ -68,9 +68,8 @@ function render(context) {
         .map((title) => el("th", { scope: "col" }, title)))),
       el("tbody", {}, ...names.map((name, i) => {
         const [middle, low, high] = numbers.subarray(3 * i, 3 * i + 3);
-        const title = i === RANDOM ? `random, mean of ${orders}` : name;
-        return el("tr", {}, el("th", { scope: "row" }, sample(i), title), cell(middle),
-          ...(several || i === RANDOM ? [cell(low), cell(high)] : [el("td"), el("td")]));
+        return el("tr", {}, el("th", { scope: "row" }, sample(i), name), cell(middle),
+          ...(several || i === CHOICES ? [cell(low), cell(high)] : [el("td"), el("td")]));
       })));
   }
 
@@ -91,9 +90,9 @@ function render(context) {
     note.textContent = "Greedy removes, again and again, the head that is missed least. By ablation: " +
       "each head is judged once, with all others there. By gradient: how strongly the loss depends " +
       "on a head at the end of training, or all the way from no heads to all. " +
-      `Grey: the range of all random orders. Heads were chosen on other data than these.`;
+      "Grey: from the worst to the best choice of as many heads. The orders were chosen on other data than these.";
     const says = (i) => numbers[3 * i].toFixed(3);
-    return `${kept} of ${total()} heads kept: greedy ${says(0)}, random ${says(RANDOM)}, ` +
+    return `${kept} of ${total()} heads kept: greedy ${says(0)}, ${names[CHOICES]} ${says(CHOICES)}, ` +
       `${names[FLOOR]} ${says(FLOOR)}.`;
   }
 

@@ -17,7 +17,7 @@ ORDERS = {
     "gradient": "by gradient at the end",
     "path": "by gradient along the path",
 }
-RANDOM, FLOOR = "random", "without any attention"
+CHOICES, FLOOR = "mean of all choices", "without any attention"
 
 
 class Pruning(FrameWidget):
@@ -50,7 +50,7 @@ class Pruning(FrameWidget):
     >>> from mha_lib.experiments import run_three_jobs
     >>> from mha_lib.heads import study_pruning
     >>> run = run_three_jobs(n_heads=2, d=8, n_steps=2)
-    >>> study = study_pruning(run.model, run.tuning, run.reporting, n_random=3)
+    >>> study = study_pruning(run.model, run.tuning, run.reporting)
     >>> pruning = Pruning({"three jobs": study}, kept=1)
     >>> pruning
     Pruning(study='three jobs', kept=1)
@@ -108,8 +108,8 @@ class Pruning(FrameWidget):
         -------
         results : dict of str to float64 array, (3,)
             For each order of removal, and without any attention: median over the seeds, smallest
-            and largest.  For random orders: the median over the seeds of the mean, and the range
-            of all orders.
+            and largest.  For all choices of that many heads: the median over the seeds of the
+            mean, and the range of all choices.
         """
         return {name: curve[:, self.kept] for name, curve in self._results[self.study].items()}
 
@@ -130,11 +130,11 @@ class Pruning(FrameWidget):
         if problem := self.current_problem():
             return _picture.figure("", problem + ".")
         text = f"{self.study}: " + " ".join(
-            f"{kept} heads kept: greedy {greedy:.3f}, random {random:.3f}."
-            for kept, greedy, random in zip(
+            f"{kept} heads kept: greedy {greedy:.3f}, {CHOICES} {mean:.3f}."
+            for kept, greedy, mean in zip(
                 range(self._most(self.study), -1, -1),
                 self._results[self.study]["greedy"][0][::-1],
-                self._results[self.study][RANDOM][0][::-1],
+                self._results[self.study][CHOICES][0][::-1],
                 strict=True,
             )
         )
@@ -156,7 +156,6 @@ class Pruning(FrameWidget):
                 name: curve.round(4).tolist() for name, curve in self._results[study].items()
             },
             "n_seeds": len(seeds),
-            "n_random": len(seeds[0].random),
             "greedy": seeds[0].greedy.tolist(),
             "n_layers": int(seeds[0].greedy[:, 0].max()) + 1,
         }
@@ -202,8 +201,8 @@ def _results(seeds):
     for key, name in ORDERS.items():
         curves = np.stack([seed.curves[key] for seed in seeds])  # (S, L h + 1)
         results[name] = over_seeds(curves, curves)
-    means = np.stack([seed.random.mean(axis=0) for seed in seeds])
-    results[RANDOM] = over_seeds(means, np.concatenate([seed.random for seed in seeds]))
+    subsets = np.stack([seed.subsets for seed in seeds])  # (S, 3, L h + 1)
+    results[CHOICES] = over_seeds(subsets[:, 0], subsets.reshape(-1, subsets.shape[-1]))
     results[FLOOR] = np.repeat(results["greedy"][:, -1:], results["greedy"].shape[1], axis=1)
     # Curves run from all heads to none; the slider runs the other way.
     return {name: curve[:, ::-1] for name, curve in results.items()}

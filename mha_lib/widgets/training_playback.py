@@ -4,14 +4,17 @@ import numpy as np
 import traitlets
 
 from mha_lib._types import Integer
-from mha_lib.experiments import Run, Snapshot, chance_scores
+from mha_lib.experiments import (
+    BROAD_ENTROPY,
+    NAMED_MASS,
+    Run,
+    Snapshot,
+    chance_scores,
+    head_roles,
+)
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Whole, front_end, style
 
-# A head is named after the role whose score is above this, ...
-NAMED_MASS = 0.5
-# ... or "broad" if it has no such role, but an entropy above this.
-BROAD_ENTROPY = 0.9
 SMOOTHING = 9  # losses in the running mean that is drawn
 
 
@@ -117,7 +120,7 @@ class TrainingPlayback(FrameWidget):
         words = ["", *self._fixed["names"]]
         return [
             (255 * snapshot.weights).round().astype(np.uint8),  # as many steps as colours have
-            np.array([words.index(name) for name in named(snapshot.scores).flat], np.uint8),
+            np.array([words.index(name) for name in head_roles(snapshot.scores).flat], np.uint8),
             np.stack([snapshot.scores[score] for score in self._fixed["scores"]]).astype("<f4"),
             np.array([snapshot.loss, *snapshot.measures], "<f4"),
         ]
@@ -150,26 +153,6 @@ class TrainingPlayback(FrameWidget):
             f"Loss over training; below, the attention maps of all heads after step {steps[0]} and "
             f"after step {steps[-1]}: query rows, key columns, from 0 (dark) to 1 (light).",
         )
-
-
-def named(scores):
-    """Return the name of the role that each head plays, or "" where no score clearly leads.
-
-    Parameters
-    ----------
-    scores : dict of str to float array, (L, h)
-        See `mha_lib.experiments.head_scores`.
-
-    Returns
-    -------
-    names : str array, (L, h)
-        The role with the largest score above `NAMED_MASS`; else "broad" where the entropy is
-        above `BROAD_ENTROPY`.
-    """
-    roles = [score for score in scores if score != "entropy"]
-    masses = np.stack([scores[role] for role in roles])  # (R, L, h)
-    rest = np.where(scores["entropy"] > BROAD_ENTROPY, "broad", "")
-    return np.where(masses.max(axis=0) > NAMED_MASS, np.array(roles)[masses.argmax(axis=0)], rest)
 
 
 def _fixed(run):

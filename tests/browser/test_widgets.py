@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from mha_lib import attention_cost, multi_head_attention, softmax, split_heads
-from mha_lib.experiments import chance_scores
+from mha_lib.experiments import chance_scores, head_roles
 from mha_lib.frontier import job_errors
 from mha_lib.palette import WEIGHT_COLOURS
 from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
-from mha_lib.widgets.training_playback import named
 from tests.browser.conftest import SITE
 from tests.browser.moves import WAYS, positions, slider
 from tests.browser.test_pages import AXE, RUN_AXE
@@ -277,7 +276,7 @@ def expect_playback(widget, run, head=0):
     """Compare everything that the playback shows with the snapshot of its step."""
     step = step_of(widget)
     snapshot = run.history.snapshots[step]
-    n_steps, names = len(run.history.losses), named(snapshot.scores)  # (L, h)
+    n_steps, names = len(run.history.losses), head_roles(snapshot.scores)  # (L, h)
     assert settings(widget)["training step"] == f"step {step} of {n_steps}"
     said = widget.get_by_role("status").inner_text()
     loss = f"{snapshot.loss:.3f}"
@@ -328,7 +327,7 @@ def expect_score_table(widget, run):
     scores = np.stack([*snapshot.scores.values()], axis=-1).reshape(-1, len(snapshot.scores))
     chance = [*chance_scores(run.model, run.reporting).values()]
     np.testing.assert_allclose(shown, [*scores, chance], atol=0.00501)
-    assert [row[-1] for row in rows[:-1]] == [n or "none" for n in named(snapshot.scores).flat]
+    assert [row[-1] for row in rows[:-1]] == [n or "none" for n in head_roles(snapshot.scores).flat]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -464,29 +463,28 @@ def expect_pruning(widget, studies, name):
     assert settings(widget)["heads kept"] == f"{kept} of {total}"
     keys = ("greedy", "ablation", "gradient", "path")
     per_seed = [[seed.curves[key][total - kept] for seed in seeds] for key in keys]
-    orders = np.concatenate([seed.random[:, total - kept] for seed in seeds])
-    means = [seed.random[:, total - kept].mean() for seed in seeds]
+    means, worst, best = np.transpose([seed.subsets[:, total - kept] for seed in seeds])
     floors = [seed.curves["greedy"][total] for seed in seeds]
     rows = [(np.median(each), min(each), max(each)) for each in per_seed]
-    rows += [(np.median(means), min(orders), max(orders))]
+    rows += [(np.median(means), min(worst), max(best))]
     rows += [(np.median(floors), min(floors), max(floors))]
     shown = widget.locator("tbody tr").all()
     for i, (row, expected) in enumerate(zip(shown, rows, strict=True)):
         cells = row.locator("td").all_inner_texts()
-        if len(seeds) == 1 and i != 4:  # only random orders have a range
+        if len(seeds) == 1 and i != 4:  # only the choices have a range
             assert cells[1:] == ["", ""]
             cells, expected = cells[:1], expected[:1]
         np.testing.assert_allclose([float(cell) for cell in cells], expected, atol=0.000501)
     said = widget.get_by_role("status").inner_text()
     found = re.search(
-        r"(\d) of (\d) heads kept: greedy (.*), random (.*), without .* (.*)\.$", said
+        r"(\d) of (\d) heads kept: greedy (.*), mean of all choices (.*), without .* (.*)\.$", said
     )
     expected = [kept, total, rows[0][0], rows[4][0], rows[5][0]]
     np.testing.assert_allclose([float(n) for n in found.groups()], expected, atol=0.000501)
     assert float(widget.locator(".mha-cursor").get_attribute("x1")) == 100 * kept / total
 
     curves = [np.median([seed.curves[key] for seed in seeds], axis=0) for key in keys]
-    curves += [np.median([seed.random.mean(axis=0) for seed in seeds], axis=0)]
+    curves += [np.median([seed.subsets[0] for seed in seeds], axis=0)]
     for i, curve in enumerate([*curves, np.full(total + 1, np.median(floors))]):
         points = widget.locator(f"figure polyline.mha-series-{i}").get_attribute("points")
         drawn = np.array([point.split(",") for point in points.split()], float)
