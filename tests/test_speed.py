@@ -161,16 +161,16 @@ def test_the_page_is_right_about_the_loop_and_the_floor():
             assert loop32 <= ms["mha_lib"], n
         else:
             assert 0.85 * ms["mha_lib"] < ms[bench.FLOOR] < ms["mha_lib"], n
-            assert ms[bench.FLOOR] >= ms["PyTorch SDPA"], n
+            assert 0.8 < ms[bench.FLOOR] / ms["PyTorch SDPA"] < 1.2, n
         if n >= 128:
-            assert ms["mha_lib"] <= 1.25 * ms["PyTorch SDPA"], n
+            assert 0.8 < ms["mha_lib"] / ms["PyTorch SDPA"] < 1.25, n
         if n == 1024:
-            assert ms[bench.FLOOR] > 0.35 * loop
+            assert ms[bench.FLOOR] / loop == pytest.approx(0.35, rel=0.1)
         counted = attention_cost(n, row["d"], row["n_heads"]).score_bytes / 2**20
         if n >= 512:
             assert mebibytes["onnxruntime"] > counted, n
         if n >= 1024:
-            assert loop32 < 0.5 * loop, n
+            assert loop32 < 0.55 * loop, n
             for name in ("PyTorch SDPA", "mha_lib", "PyTorch nn.MultiheadAttention"):
                 assert mebibytes[name] < 0.5 * counted, (n, name)
     one_head = counted / row["n_heads"]  # of the longest size
