@@ -83,6 +83,9 @@ EQUIVALENT = {
     ),
     "blocked._longest: return np.sqrt(np.vecdot(rows, rows).max(initial=0)) -> "
     "return np.sqrt(np.vecdot(rows, rows).max(initial=1))": "a larger bound is a bound too",
+    "blocked._is_moderate: needed = bound + np.abs(np.log(sizes)).max(initial=0) + "
+    "np.log(len(v) / limits.eps) -> needed = bound + np.abs(np.log(sizes)).max(initial=1) + "
+    "np.log(len(v) / limits.eps)": "a larger need sends a few more heads the plain way",
     "blocked._is_moderate: return needed < -np.log(limits.tiny) -> "
     "return needed <= -np.log(limits.tiny)": "either way is right at the border",
     "multihead._side_by_side: whole = weights[0].base -> whole = weights[1].base": (

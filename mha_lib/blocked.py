@@ -22,9 +22,9 @@ def attention_output(
 
     .. math:: b = \frac{\max_i \lvert q_i\rvert \, \max_j \lvert k_j\rvert}{\sqrt{d_k}}
 
-    As long as neither the sum of Tk powers up to :math:`e^b`, times the largest value, can
-    overflow, nor the smallest, :math:`e^{-b}`, lose its digits, nothing is subtracted.  Heads
-    that break this, or hold inf or NaN, go block by block through
+    As long as neither the sum of Tk powers up to :math:`e^b`, times the largest value of a column
+    of ``v``, can overflow, nor the smallest, :math:`e^{-b}` times that value, lose its digits,
+    nothing is subtracted.  Heads that break this, or hold inf or NaN, go block by block through
     `mha_lib.scaled_dot_product_attention`.
 
     Parameters
@@ -41,7 +41,8 @@ def attention_output(
     Returns
     -------
     out : float array, (..., H, Tq, Dv)
-        Agrees with the plain computation up to rounding.
+        Agrees with the plain computation up to rounding, each column relative to the largest
+        value of that column of ``v``.
 
     Raises
     ------
@@ -130,8 +131,9 @@ def _longest(rows):
 
 def _is_moderate(bound, v, dtype):
     """Return whether powers of scores up to ``bound`` keep their digits in a sum over ``v``."""
-    size = np.abs(v).max(initial=0)
+    sizes = np.abs(v).max(axis=0, initial=0)  # (Dv,), each column on its own
+    sizes = sizes[sizes != 0]  # zeros have no digits to lose; NaN stays
     limits = np.finfo(dtype)
-    # As logarithms.  False for a NaN, and for v = 0, which has none.
-    needed = bound + abs(np.log(size)) + np.log(len(v) / limits.eps)
+    # As logarithms.  False for a NaN.
+    needed = bound + np.abs(np.log(sizes)).max(initial=0) + np.log(len(v) / limits.eps)
     return needed < -np.log(limits.tiny)

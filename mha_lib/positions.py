@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from mha_lib import _check
 from mha_lib._types import FloatArray, Integer
 
-LONGEST_WAVE = 10_000.0  # of the slowest pair: 2 pi times this many tokens for one turn
+BASE = 10_000.0  # 2 pi times this many tokens is what the slowest pair's turn nears in wide heads
 
 
 def rotary_angles(n: Integer, d_k: Integer) -> FloatArray:
@@ -26,6 +26,8 @@ def rotary_angles(n: Integer, d_k: Integer) -> FloatArray:
     -------
     angles : float64 array, (n, d_k // 2)
         In radians.  Row i is i times the frequencies 10000 ** (-2 j / d_k), j = 0, 1, ...
+        The first pair turns once in 2 pi = 6.3 tokens, the last in 2 pi 10000 ** (1 - 2 / d_k):
+        6,283 tokens for d_k = 8, and for wider heads more, up to 62,832.
 
     Raises
     ------
@@ -48,7 +50,7 @@ def rotary_angles(n: Integer, d_k: Integer) -> FloatArray:
     n = _check.integer("n", n, minimum=0)
     d_k = _check.integer("d_k", d_k, minimum=2)
     _even("d_k", d_k)
-    frequencies = LONGEST_WAVE ** (-np.arange(0, d_k, 2) / d_k)  # (d_k // 2,)
+    frequencies = BASE ** (-np.arange(0, d_k, 2) / d_k)  # (d_k // 2,)
     return np.arange(n)[:, None] * frequencies  # (n, d_k // 2)
 
 

@@ -103,7 +103,7 @@ def plain_calls(monkeypatch):
     ("scale", "size", "plain_blocks"),
     [
         (1.0, 1.0, 0),
-        (1.0, 0.0, 2),  # nothing but zeros: it has no logarithm
+        (1.0, 0.0, 0),  # nothing but zeros: no digits to lose
         (1.0, 1e-20, 0),
         (1.0, 1e25, 0),
         (1.0, 1e37, 2),  # 13 powers of up to e^3.4, times this, are more than a float32 holds
@@ -124,6 +124,24 @@ def test_powers_that_could_overflow_or_vanish_are_left_to_the_plain_way(
     expected = plain(*(a.astype(float) for a in (q, k, v)))
     np.testing.assert_allclose(found, expected, rtol=0, atol=4e-6 * size * max(1, scale))
     assert len(plain_calls) == 3 * plain_blocks
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_no_column_of_values_loses_digits_beside_another(rng, size):
+    """Powers of e^-41 times 1e-30 are below all float32; the weights are what they always are."""
+    q, k, v = (np.ones((3, *shape), np.float32) for shape in ((7, 5), (11, 5), (11, 2)))
+    q, k = -q, 18 * k + rng.normal(size=k.shape).astype(np.float32) / 10
+    v[..., 1] *= np.float32(size)
+    v += v * rng.random(v.shape).astype(np.float32)
+    expected = plain(*(a.astype(float) for a in (q, k, v)))
+    np.testing.assert_allclose(attention_output(q, k, v), expected, rtol=1e-5)
+
+
+def test_a_column_of_zeros_costs_nothing(rng, plain_calls):
+    q, k, v = qkv(rng, ())
+    v[..., 2] = 0.0
+    np.testing.assert_allclose(attention_output(q, k, v), plain(q, k, v), rtol=0, atol=1e-13)
+    assert not plain_calls
 
 
 def test_one_head_with_large_scores_does_not_slow_the_others(rng, plain_calls):

@@ -16,6 +16,15 @@ def test_angles_worked_out_by_hand():
     assert_allclose(rotary_angles(3, 4), [[0, 0], [1, 0.01], [2, 0.02]], rtol=1e-14)
 
 
+@pytest.mark.parametrize(("d_k", "tokens"), [(2, 6.2832), (8, 6283.2), (64, 47117.0)])
+def test_the_slowest_pair_turns_once_in_as_many_tokens_as_the_docstring_says(d_k, tokens):
+    """By hand: 10000 ** (1 - 2/8) is 1000, and 10000 ** (1 - 2/64) is 7,498.9."""
+    angles = rotary_angles(2, d_k)[1]
+    assert_allclose(2 * np.pi / angles[0], 6.2832, rtol=1e-4)
+    assert_allclose(2 * np.pi / angles[-1], tokens, rtol=1e-4)
+    assert 2 * np.pi / angles.min() < 62_832  # the base is never reached
+
+
 @pytest.mark.parametrize(("n", "d_k"), [(np.int8(3), np.uint64(4)), (np.array(3), np.array(4))])
 def test_any_integer_type_will_do(n, d_k):
     assert_array_equal(rotary_angles(n, d_k), rotary_angles(3, 4), strict=True)

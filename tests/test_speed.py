@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+import tracemalloc
 from datetime import date
 from pathlib import Path
 
@@ -143,6 +144,7 @@ def test_the_page_is_right_about_each_doubling():
         if short["n"] >= 512:
             assert 1.9 < ratio["mebibytes", "mha_lib"] < 2.6
         assert ratio["mebibytes", "mha_lib, all weights"] == pytest.approx(4, abs=0.3)
+        assert short["n"] < 1024 or long["mebibytes"]["mha_lib, all weights"] > 300
     assert ratio["ms", "mha_lib, all weights"] > 4
     one, two, four, *_, sixteen = grown(n=1024)  # heads
     few = [row["ms"]["mha_lib"] for row in (one, two, four)]
@@ -159,21 +161,40 @@ def test_the_page_is_right_about_the_loop_and_the_floor():
             assert loop32 <= ms["mha_lib"], n
         else:
             assert 0.85 * ms["mha_lib"] < ms[bench.FLOOR] < ms["mha_lib"], n
-            assert ms[bench.FLOOR] >= ms["PyTorch SDPA"], n
+            assert 0.8 < ms[bench.FLOOR] / ms["PyTorch SDPA"] < 1.2, n
         if n >= 128:
-            assert ms["mha_lib"] <= 1.25 * ms["PyTorch SDPA"], n
+            assert 0.8 < ms["mha_lib"] / ms["PyTorch SDPA"] < 1.25, n
         if n == 1024:
-            assert ms[bench.FLOOR] > 0.35 * loop
+            assert ms[bench.FLOOR] / loop == pytest.approx(0.35, rel=0.1)
         counted = attention_cost(n, row["d"], row["n_heads"]).score_bytes / 2**20
         if n >= 512:
             assert mebibytes["onnxruntime"] > counted, n
         if n >= 1024:
-            assert loop32 < 0.5 * loop, n
+            assert loop32 < 0.55 * loop, n
             for name in ("PyTorch SDPA", "mha_lib", "PyTorch nn.MultiheadAttention"):
                 assert mebibytes[name] < 0.5 * counted, (n, name)
     one_head = counted / row["n_heads"]  # of the longest size
-    for name, arrays in (("the document's loop", 8), ("the loop, all in float32", 4)):
+    for name, arrays in (("the document's loop", 6), ("the loop, all in float32", 3)):
         assert mebibytes[name] / one_head == pytest.approx(arrays, rel=0.1)
+    assert mebibytes["the document's loop"] > 0.5 * counted
+
+
+@pytest.mark.parametrize(("make", "times"), [(bench.document, 6), (bench.document_in_float32, 3)])
+def test_the_loop_holds_three_arrays_of_one_heads_scores(make, times):
+    """With softmax written into the loop, a fourth would be left over from the head before."""
+    n = 1009
+    run = make(*bench.inputs(n, 6), 3)
+    tracemalloc.start()
+    try:
+        run()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak / (4 * n * n) == pytest.approx(times, rel=0.05)
+
+
+def test_the_block_is_the_one_that_the_page_names():
+    assert blocked.BLOCK == blocked.KEYS == 512
 
 
 @pytest.mark.parametrize(("n", "d", "n_heads"), bench.SIZES + bench.GROWTH)
@@ -183,7 +204,8 @@ def test_the_bound_is_below_the_limit_wherever_speed_was_measured(n, d, n_heads)
     q, k, v = (split_heads(x @ w, n_heads) for w in (w_q, w_k, w_v))
     f32 = np.finfo(np.float32)
     for head in range(n_heads):
-        limit = -np.log(f32.tiny) - np.log(n / f32.eps) - np.log(abs(v[head]).max())
+        sizes = abs(v[head]).max(axis=0)
+        limit = -np.log(f32.tiny) - np.log(n / f32.eps) - abs(np.log(sizes)).max()
         bound = blocked._longest(q[head]) * blocked._longest(k[head]) / np.sqrt(d // n_heads)
         assert bound < 0.6 * limit
         assert blocked._is_moderate(limit - 0.01, v[head], np.float32)
