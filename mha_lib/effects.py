@@ -50,7 +50,7 @@ class Effect:
     @property
     def noticed(self) -> bool:
         """Whether a comparison with the right result would notice."""
-        return bool(self.problem) or max(self.errors) > _NOTICED
+        return bool(self.problem) or not all(error <= _NOTICED for error in self.errors)  # or NaN
 
     def __repr__(self) -> str:
         if self.problem:
@@ -126,7 +126,7 @@ def situations(step: str) -> list[str]:
     return list(_choose("step", step, _SITUATIONS))
 
 
-def draw(step: str, situation: str, seed: int) -> tuple[tuple, dict[str, Any]]:
+def draw(step: str, situation: str, seed: Integer) -> tuple[tuple, dict[str, Any]]:
     """Draw the arguments of a step in one situation.
 
     Parameters
@@ -148,7 +148,9 @@ def draw(step: str, situation: str, seed: int) -> tuple[tuple, dict[str, Any]]:
     Raises
     ------
     ValueError
-        There is no such step or situation; the message lists them.
+        There is no such step or situation, and the message lists them; or ``seed`` is negative.
+    TypeError
+        ``seed`` is not an integer.
 
     Examples
     --------
@@ -157,7 +159,7 @@ def draw(step: str, situation: str, seed: int) -> tuple[tuple, dict[str, Any]]:
     ((5, 21), 3)
     """
     make = _choose("situation", situation, _choose("step", step, _SITUATIONS))
-    return make(np.random.default_rng(seed))
+    return make(np.random.default_rng(_check.integer("seed", seed, minimum=0)))
 
 
 def measure(
@@ -285,8 +287,8 @@ def hidden_error(entry: Misconception) -> float:
                 f"choose another hiding_input"
             )
         gap = np.abs(np.subtract(found, expected, dtype=float))
-        largest = max(largest, float(gap.max(initial=0.0)))
-    return largest
+        largest = np.maximum(largest, gap.max(initial=0.0))  # max() would lose a NaN
+    return float(largest)
 
 
 def effect_table(*steps: str) -> EffectTable:
@@ -322,7 +324,7 @@ def effect_table(*steps: str) -> EffectTable:
 
 
 def _choose(name, key, table):
-    if key not in table:
+    if not isinstance(key, str) or key not in table:
         raise ValueError(f"{name} is {key!r}: choose from {', '.join(table)}")
     return table[key]
 

@@ -223,6 +223,7 @@ def snapshot(model: Model, batch: VectorBatch | TokenBatch) -> Snapshot:
     >>> snapshot(model, ThreeJobs().batch(np.random.default_rng(0), 8)).weights.shape
     (1, 4, 16, 16)
     """
+    _check.has("model", model, ["layers", "evaluate"], "a VectorModel or TokenModel")
     loss, measures = model.evaluate(batch)
     weights = np.stack([layer.weights[0] for layer in model.layers])  # (L, h, n, n)
     return Snapshot(weights, _last_scores(model, batch), loss, measures)

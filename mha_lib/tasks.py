@@ -99,7 +99,8 @@ class MarkedAndMean:
 
     def __post_init__(self) -> None:
         _check.integer_fields(self, ["n"], minimum=2)
-        _check.integer_fields(self, ["width", "d"], minimum=1)
+        _check.integer_fields(self, ["width"], minimum=1)
+        _check.integer_fields(self, ["d"], minimum=-np.inf)  # refused below, with what is enough
         if self.d < max(self.width + 2, 2 * self.width):
             raise ValueError(
                 f"d={self.d} is too small for width={self.width}: "
@@ -225,6 +226,8 @@ class RepeatedSequence:
 
     def __post_init__(self) -> None:
         _check.integer_fields(self, ["n", "n_symbols", "shortest", "longest"], minimum=2)
+        if self.n < 3:
+            raise ValueError("n=2 has no room for a block of 2 and its repetition: use n >= 3")
         if not self.shortest <= self.longest <= min(self.n_symbols, self.n - 1):
             raise ValueError(
                 f"shortest={self.shortest} and longest={self.longest} do not fit "

@@ -275,7 +275,7 @@ def test_a_forward_that_was_refused_leaves_the_one_before(rng):
     layer.forward(x)
     weights, d_x = layer.weights, layer.backward(x)
     for refused in (x * np.inf, x * 1e200):
-        with pytest.raises(ValueError, match="inf or NaN"):
+        with pytest.raises(ValueError, match="x holds inf or NaN|leaves the range of floats"):
             layer.forward(refused)
     assert layer.weights is weights
     assert_array_equal(layer.backward(x), d_x)

@@ -370,5 +370,5 @@ def test_training_that_diverges_stops_and_keeps_what_was_learned_before(rate, mo
 def test_a_model_that_is_broken_from_the_start_is_not_said_to_diverge():
     model = small_model()
     model.parameters["unembedding"][0, 0] = np.nan
-    with pytest.raises(ValueError, match="logits holds inf or NaN"):
+    with pytest.raises(ValueError, match="'unembedding'. holds inf or NaN"):
         fit(model, JOBS, Recipe(5, 0.02), 0)
