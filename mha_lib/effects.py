@@ -398,11 +398,14 @@ def _layer(n=5, d=21, n_heads=3, n_context=0, mask=False, n_empty=0):
     return make
 
 
-def _a_mask_for_each_sequence(rng):
-    (x, *rest), _ = _layer()(rng)
-    x = np.stack([x, rng.normal(size=x.shape)])
-    mask = np.stack([_some_pairs(rng, 5, 5), _some_pairs(rng, 5, 5)])[:, None]
-    return (x, *rest), {"mask": mask}
+def _a_mask_for_each_sequence(n_sequences):
+    def make(rng):
+        (x, *rest), _ = _layer()(rng)
+        x = np.stack([x, *rng.normal(size=(n_sequences - 1, *x.shape))])
+        mask = np.stack([_some_pairs(rng, 5, 5) for _ in range(n_sequences)])[:, None]
+        return (x, *rest), {"mask": mask}
+
+    return make
 
 
 def _size_and_heads(n_heads, times=1):
@@ -434,7 +437,8 @@ _SITUATIONS = {  # the plainest first: `effect` takes the first in which a mista
         "a token that may look nowhere": _layer(mask=True, n_empty=1),
         "a context": _layer(n_context=11),
         "a context as long as x": _layer(n_context=5),
-        "a mask for each sequence": _a_mask_for_each_sequence,
+        "a mask for each sequence": _a_mask_for_each_sequence(2),
+        "a mask for each of three sequences": _a_mask_for_each_sequence(3),
         "one head": _layer(n_heads=1),
     },
     "causal_mask": {

@@ -980,6 +980,26 @@ def _mask_tiled(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, retu
     )  # fmt: skip
 
 
+@_entry(
+    _MULTI_HEAD,
+    "mask without its head axis",
+    "Your code drops the head axis of a mask for each sequence: with as many sequences as heads "
+    "each head gets the mask of one sequence, and nothing fails; mask[:, None] keeps the axis.",
+    read=_OTHER_USES,
+    hides="with one sequence, or without a mask for each sequence",
+    hiding_input=lambda: (
+        (_numbers(1, 5, 6), *_layer()[0][1:]),
+        {"mask": np.tri(5, dtype=bool)[None, None]},
+    ),
+)
+def _mask_without_head_axis(
+    x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
+):
+    if mask is not None and mask.ndim > 3:
+        mask = mask[:, 0]
+    return _multi_head(x, w_q, w_k, w_v, w_o, n_heads, context, mask, return_weights)
+
+
 def _of_head(mask, i):
     """Return the part of a mask that concerns head i."""
     if mask is None or mask.ndim < 3:

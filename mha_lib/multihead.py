@@ -142,7 +142,8 @@ def multi_head_attention(
         What keys and values are made from: cross-attention.  None = from ``x`` itself.
     mask : bool array broadcastable to (..., h, Tq, Tk), optional
         True = this query may look at this key.  Tq = n, and Tk = m, or n without a context.
-        A mask per sequence of a batch needs a head axis: ``mask[:, None]``.
+        A mask per sequence of a batch needs a head axis: ``mask[:, None]``.  Without it,
+        (B, Tq, Tk) is read as one mask per head, and nothing fails where B = h.
     n_kv_heads : int, optional
         Number of heads that have keys and values of their own; it must divide ``n_heads``.
         Head i reads those of number ``i // (n_heads // n_kv_heads)``, so that neighbours share.
