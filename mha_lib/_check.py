@@ -7,7 +7,8 @@ object, ``ValueError`` for a wrong size or value.
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,37 @@ MOST_ENTRIES = 2**36  # of one array
 
 class NotFiniteError(ValueError):
     """An array holds inf or NaN."""
+
+
+@contextmanager
+def needing_book(module: str) -> Iterator[None]:
+    """Say how to install what a module needs beyond NumPy, where an import inside fails."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == "mha_lib":
+            raise
+        raise ModuleNotFoundError(
+            f'{module} needs {error.name}, which is not installed: pip install "mha_lib[book]"',
+            name=error.name,
+        ) from None
+
+
+def words(name: str, value: str | Sequence[str]) -> list[str]:
+    """Return ``value`` as a list of words; a text is split at spaces."""
+    if isinstance(value, str):
+        return value.split()
+    found = list(value) if isinstance(value, Iterable) else [value]
+    for word in found:
+        if not isinstance(word, str):
+            raise TypeError(
+                f"{name} must be a list of words, but holds {type(word).__name__} {word!r}: "
+                f"pass [str(word) for word in {name}]"
+                if isinstance(value, Iterable)
+                else f"{name} must be a list of words, not {type(value).__name__} {value!r}: "
+                f"pass a list or a text, such as {name}='the cat sat'"
+            )
+    return found
 
 
 def real_array(

@@ -438,7 +438,7 @@ _SITUATIONS = {  # the plainest first: `effect` takes the first in which a mista
         "a context": _layer(n_context=11),
         "a context as long as x": _layer(n_context=5),
         "a mask for each sequence": _a_mask_for_each_sequence(2),
-        "a mask for each of three sequences": _a_mask_for_each_sequence(3),
+        "three sequences with masks": _a_mask_for_each_sequence(3),
         "one head": _layer(n_heads=1),
     },
     "causal_mask": {

@@ -26,6 +26,10 @@ CELLS = [
     "w.tokens = ['a', 'b', 'c', 'd']",
     "b = Budget()\nb",
     "b.n = 777",
+    "from mha_lib.widgets import OneDistribution\none = OneDistribution(score=1000.25)\none",
+    "one.score = 1000.75",
+    "Budget(d=640, n_heads=3)",
+    "HeadSplitter(d=15, n_heads=6)",
 ]  # fmt: skip
 
 
@@ -171,3 +175,31 @@ def test_number_of_tokens_outside_the_grid_is_counted_by_the_kernel(notebook):
     ).wait_for()
     assert settings(widget)["tokens n"] == "777"
     assert notebook.window.foreign == []
+
+
+def test_an_answer_like_the_one_before_is_shown_too(notebook):
+    """The kernel sends no new bytes then, only the key that they belong to."""
+    waiting = "Python is computing this setting."
+    cell = notebook.run(7)
+    widget = cell.get_by_role("region", name="One distribution", exact=True)
+    widget.locator(".mha-status", has_text="Error of fetching 0.00").wait_for(timeout=60_000)
+    notebook.run(8)  # another score, the same weights
+    widget.page.wait_for_function(
+        "(node) => node.querySelector('.mha-status').textContent.includes('1000.75') &&"
+        " node.dataset.source === 'kernel'",
+        arg=widget.element_handle(),
+    )
+    assert waiting not in widget.inner_text()
+
+    for number, name, label, was, told in (
+        (9, "Budget", "tokens n", "n_heads=3 does not", "n_heads=3 does not"),
+        (10, "Head splitter", "heads h", "n_heads=6 does not", "n_heads=7 does not"),
+    ):
+        cell = notebook.run(number)
+        widget = cell.get_by_role("region", name=name, exact=True)
+        widget.get_by_text(was).wait_for(timeout=60_000)
+        slider(widget, label).focus()
+        slider(widget, label).press("ArrowRight")
+        widget.locator(".mha-status", has_text=f"{label.capitalize()}: from").wait_for()
+        widget.get_by_text(told).wait_for()
+        assert waiting not in widget.inner_text()
