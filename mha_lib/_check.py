@@ -262,6 +262,16 @@ def finite(name: str, array: FloatArray) -> None:
         )
 
 
+def between_0_and_1(name: str, array: FloatArray) -> None:
+    """Raise unless all numbers are attention weights; rounding is forgiven."""
+    finite(name, array)
+    if array.size and not -1e-6 <= array.min() <= array.max() <= 1 + 1e-6:
+        raise ValueError(
+            f"{name} runs from {array.min():.3g} to {array.max():.3g}, but weights lie between "
+            f"0 and 1: pass what softmax returns, not the scores"
+        )
+
+
 def no_overflow(
     what: str, results: Iterable[FloatArray], named_arrays: Mapping[str, FloatArray]
 ) -> None:
@@ -434,7 +444,7 @@ def _as_integers(name, array, flags):
     if array.dtype.kind == "b":
         return f"pass {flags}" if flags else f"convert it with np.asarray({name}, int)"
     try:
-        numbers = array.astype(np.float64)
+        numbers = array.astype(np.float64) if array.dtype.kind != "c" else np.array(np.nan)
     except (TypeError, ValueError, OverflowError):
         numbers = np.array(np.nan)
     if not (np.abs(numbers) < 2**53).all() or array.dtype.kind not in "fOSU":
@@ -449,8 +459,8 @@ def _as_whole(name, value, minimum):
     example = f"pass a whole number, such as {name}={max(minimum, 1)}"
     if callable(value):
         return "call the function, and pass what it returns"
-    if isinstance(value, list | tuple | np.ndarray) and np.shape(value) == (1,):
-        return f"pass {name}[0]"
+    if isinstance(value, list | tuple) or getattr(value, "shape", ()):
+        return f"pass {name}[0]" if len(value) == 1 else example
     if isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_:
         return example
     try:

@@ -57,7 +57,7 @@ def attention_mass(
     weights = _check.real_array("weights", weights, axes=("h", "Tq", "Tk"))
     *leading, n_heads, n, m = weights.shape
     _check.not_empty("weights", "h", n_heads, "give at least one head")
-    _check.finite("weights", weights)
+    _check.between_0_and_1("weights", weights)
     targets, rows = _asked(targets, rows, (*leading, n, m))
     mass = (weights * targets[..., None, :, :]).sum(axis=-1)  # (..., h, Tq)
     total = (mass * rows[..., None, :]).sum(axis=-1)  # (..., h)
@@ -272,7 +272,7 @@ def normalised_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> Flo
     weights = _check.real_array("weights", weights, axes=("h", "Tq", "Tk"))
     n_heads = weights.shape[-3]
     _check.not_empty("weights", "h", n_heads, "give at least one head")
-    _check.finite("weights", weights)
+    _check.between_0_and_1("weights", weights)
     mask = np.ones((), bool) if mask is None else mask
     mask = np.broadcast_to(_check.boolean_mask("mask", mask, weights.shape), weights.shape)
     n_allowed = mask.sum(axis=-1)  # (..., h, Tq)
@@ -601,6 +601,7 @@ def path_importance(model: Model, batch: Any, n_points: Integer = 8) -> FloatArr
     (1, 4)
     """
     n_points = _check.integer("n_points", n_points, minimum=1)
+    _check.room("n_points", n_points, n_points)
     shape = _shape_of(model)
     total = np.zeros(shape)
     for point in (np.arange(n_points) + 0.5) / n_points:  # middles of equal steps
@@ -625,9 +626,16 @@ def _shape_of(model):
 
 def _layers_and_heads(shape):
     """Return ``shape`` as a pair of ints."""
-    if np.shape(shape) != (2,):
-        raise ValueError(f"shape={shape!r}, but must be a pair (L, h): layers, heads in a layer")
-    return tuple(_check.integer(name, n, minimum=1) for name, n in zip("Lh", shape, strict=True))
+    if not isinstance(shape, Sequence | np.ndarray) or len(shape) != 2:
+        raise ValueError(
+            f"shape={shape!r}, but must be a pair (L, h), layers and heads in a layer: "
+            f"use a pair such as shape=(1, 8)"
+        )
+    n_layers, n_heads = (
+        _check.integer(name, n, minimum=1) for name, n in zip("Lh", shape, strict=True)
+    )
+    _check.room("L", n_layers, n_layers * n_heads)
+    return n_layers, n_heads
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:

@@ -1163,6 +1163,19 @@ BAD_CALLS = [
      lambda: pruning_curve(lambda gates: (0.0, gates), [[0, 0]], (1, 1))),
     (lambda: snapshot(1, 2), TypeError, ["model is of type int", "TokenModel"],
      lambda: snapshot(token_model(), BATCH)),
+    *((lambda call=call: call(np.array([[[3.0, -1.0]]])), ValueError,
+       ["weights runs from -1 to 3", "between 0 and 1", "what softmax returns"],
+       lambda call=call: call(softmax(np.array([[[3.0, -1.0]]]))))
+      for call in (lambda weights: attention_mass(weights, True), normalised_entropy)),
+    *((lambda shape=shape: greedy_order(gain, shape), ValueError, ["shape=", "shape=(1, 8)"],
+       lambda: greedy_order(gain, (1, 8)))
+      for shape in (RAGGED[0] + [3], "abc", {1, 2}, None)),
+    (lambda: greedy_order(gain, (10**12, 10**12)), ValueError, ["L=", "memory"],
+     lambda: greedy_order(gain, (2, 2))),
+    (lambda: greedy_order(gain, RAGGED), TypeError, ["L must be an integer", "L=1"],
+     lambda: greedy_order(gain, (1, 1))),
+    (lambda: path_importance(token_model(), BATCH, 10**19), ValueError, ["n_points=", "memory"],
+     lambda: path_importance(token_model(), BATCH, 3)),
     # effects
     (lambda: draw("softmax", "one query", 0), ValueError, ["situation is 'one query'", "choose"],
      lambda: draw("softmax", "5 rows of 7 scores", 0)),
@@ -1246,6 +1259,7 @@ INTEGERS = {
 MAY_BE_NONE = {"n_context", "n_kv_heads", "d_v", "d_context", "n_max"}
 NO_INTEGERS = [
     True, np.True_, np.array(True), 3.0, np.float64(3), 3.4, np.array(3.4), "3", "three", [3],
+    RAGGED, {}, np.zeros(0),
     np.array([3]), None, np.nan, np.inf, 1j, len,
 ]  # fmt: skip
 
@@ -1504,7 +1518,15 @@ def test_what_holds_no_integers_is_refused_with_advice_that_makes_them(argument,
 
 @pytest.mark.parametrize("argument", WHOLE)
 def test_what_no_cast_makes_integers_of_gets_no_cast_as_advice(argument):
-    for value in (["a"], [np.nan], [1e300], {1, 2}, np.array(["2020-01-01"], "M8[D]"), [10**30]):
+    for value in (
+        ["a"],
+        [np.nan],
+        [1e300],
+        {1, 2},
+        np.array(["2020-01-01"], "M8[D]"),
+        [10**30],
+        [1j],
+    ):
         message = message_of(lambda value=value: WHOLE[argument](value), TypeError)
         assert message.endswith(": pass a list or an array of whole numbers")
     assert message_of(lambda: WHOLE[argument]([None]), TypeError).endswith("in the place of None")
