@@ -459,9 +459,9 @@ def _as_whole(name, value, minimum):
     example = f"pass a whole number, such as {name}={max(minimum, 1)}"
     if callable(value):
         return "call the function, and pass what it returns"
-    if isinstance(value, list | tuple) or getattr(value, "shape", ()):
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
         return f"pass {name}[0]" if len(value) == 1 else example
-    if isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_:
+    if np.asarray(value).dtype.kind in "bc":
         return example
     try:
         if float(value) == int(value):

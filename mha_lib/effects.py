@@ -16,6 +16,7 @@ from mha_lib._types import Integer
 from mha_lib.checks import right_function
 from mha_lib.misconceptions import CATALOGUE, Misconception, built_with
 
+ENTRY = ("step", "function", "hiding_input")  # what an entry is told by
 _NOTICED = 1e-8  # a relative error that rounding does not reach
 
 
@@ -196,7 +197,9 @@ def measure(
     hidden
     """
     n_seeds = _check.integer("n_seeds", n_seeds, minimum=1)
-    step = step or entry.step
+    _check.has("entry", entry, ENTRY, "an entry of CATALOGUE")
+    step = entry.step if step is None else step
+    _choose("step", step, _SITUATIONS)
     wrong = entry.function if step == entry.step else built_with(entry, step)
     errors, nan_rows = [], []
     for seed in range(n_seeds):
@@ -245,6 +248,7 @@ def effect(entry: Misconception, n_seeds: Integer = 5) -> Effect:
     >>> effect(entry).situation
     'all sizes equal'
     """
+    _check.has("entry", entry, ENTRY, "an entry of CATALOGUE")
     shown = [e for e in _all_effects(entry, n_seeds) if e.noticed]
     if not shown:
         raise LookupError(f"{entry.name!r} shows in no situation: add one to mha_lib/effects.py")
@@ -274,6 +278,7 @@ def hidden_error(entry: Misconception) -> float:
     >>> hidden_error(next(m for m in CATALOGUE if m.name == "heads averaged"))
     0.0
     """
+    _check.has("entry", entry, ENTRY, "an entry of CATALOGUE")
     args, kwargs = entry.hiding_input()
     right, wrong = (
         _arrays(function(*args, **kwargs))

@@ -258,6 +258,7 @@ def snapshot_steps(n_steps: Integer, n_snapshots: Integer) -> list[int]:
     """
     n_steps = _check.integer("n_steps", n_steps, minimum=1)
     n_snapshots = _check.integer("n_snapshots", n_snapshots, minimum=2)
+    _check.room("n_snapshots", n_snapshots, n_snapshots)
     shares = np.linspace(0, 1, n_snapshots) ** 2
     return sorted({round(n_steps * share) for share in shares})
 

@@ -50,7 +50,7 @@ class NamedArrays(Mapping):
         return len(self._arrays)
 
     def __setitem__(self, name: str, value: ArrayLike) -> None:
-        if name not in self._arrays:
+        if not isinstance(name, str) or name not in self._arrays:
             raise ValueError(f"there is no array {name!r}: use one of {', '.join(self._arrays)}")
         value = _check.real_array(name, value)
         _check.same_shape(f"the new {name}", value, "the old", self[name], "keep the shape")

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mha_lib import _check
+
 SPLIT_CHAPTER = "chapters/02_split_attend_concat_project.ipynb"
 SOFTMAX_CHAPTER = "chapters/01_why_one_head_is_not_enough.ipynb"
 BUDGET_CHAPTER = "chapters/03_compute_budget.ipynb"
@@ -119,6 +121,7 @@ def built_with(entry: Misconception, step: str) -> Callable:
     >>> averaged(x, np.eye(4), np.eye(4), np.eye(4), np.ones((2, 5)), 2).shape
     (3, 5)
     """
+    _check.has("entry", entry, ["step", "function"], "an entry of CATALOGUE")
     wrong = entry.function
     if (entry.step, step) == ("softmax", "scaled_dot_product_attention"):
         return lambda q, k, v, mask=None: _attend(q, k, v, mask, softmax=wrong)

@@ -111,6 +111,7 @@ class MarkedAndMean:
         """Return a `VectorBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
+        _check.room("n_sequences", n_sequences, n_sequences * self.n * self.d)
         x = np.zeros((n_sequences, self.n, self.d))  # (B, n, d)
         vectors = rng.normal(size=(n_sequences, self.n, self.width))  # (B, n, m)
         marked = rng.integers(self.n, size=n_sequences)  # (B,)
@@ -168,6 +169,7 @@ class ThreeJobs:
         """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
+        _check.room("n_sequences", n_sequences, n_sequences * self.n * self.n_symbols)
         # A small shape makes some probabilities much larger than others; none is exactly 0.
         likely = rng.gamma(0.5, size=(n_sequences, self.n_symbols)) + 1e-6
         ends = np.cumsum(likely, axis=1) / likely.sum(axis=1, keepdims=True)  # (B, V)
@@ -244,6 +246,7 @@ class RepeatedSequence:
         """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
+        _check.room("n_sequences", n_sequences, n_sequences * self.n * self.n_symbols)
         period = rng.integers(self.shortest, self.longest + 1, size=n_sequences)  # (B,)
         order = rng.random((n_sequences, self.n_symbols)).argsort(axis=1)  # (B, V): a shuffle each
         place = np.arange(self.n + 1) % period[:, None]  # (B, n + 1): place in the block

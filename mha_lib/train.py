@@ -364,6 +364,7 @@ def _changeable(kind, arrays):
             not isinstance(array, np.ndarray)
             or array.dtype not in _check.FLOATS
             or not array.flags.writeable
+            or isinstance(array, np.matrix)  # its products are others
         ):
             raise TypeError(
                 f"{name} must be a float array, to be changed in place: "
@@ -413,6 +414,10 @@ class Recipe:
     def rate(self, step: Integer) -> float:
         """Return the learning rate of a step, counted from 1: a rise, then half a cosine."""
         step = _check.integer("step", step, minimum=0)
+        if step > self.n_steps:
+            raise ValueError(
+                f"step={step}, but there are n_steps={self.n_steps}: use step <= n_steps"
+            )
         warm = min(1.0, step / self.n_warm_up)
         cosine = (1 + np.cos(np.pi * step / self.n_steps)) / 2
         return float(self.learning_rate * warm * (self.last_rate + (1 - self.last_rate) * cosine))
@@ -506,8 +511,14 @@ def fit(
             _check.has(name, function, ["__call__"], "a function, or None")
     # The 1 keeps these batches apart from those that anyone draws from a plain seed.
     rng = np.random.default_rng([_check.integer("seed", seed, minimum=0), 1])
-    _check.has("watch_at", watch_at, ["__iter__"], "a list of steps")
-    watched = {_check.integer("watch_at", step, minimum=0) for step in watch_at}
+    try:
+        asked = list(watch_at)
+    except TypeError:
+        raise TypeError(
+            f"watch_at is of type {type(watch_at).__name__}, which holds no steps: "
+            f"pass a list of steps"
+        ) from None
+    watched = {_check.integer("watch_at", step, minimum=0) for step in asked}
     if max(watched, default=0) > recipe.n_steps:
         raise ValueError(
             f"watch_at names step {max(watched)}, but there are n_steps={recipe.n_steps}: "

@@ -27,7 +27,9 @@ from mha_lib._check import NotFiniteError
 from mha_lib.activations import softmax_backward, softmax_in_place
 from mha_lib.attention import scaled_dot_product_attention_backward
 from mha_lib.blocked import attention_output
-from mha_lib.effects import draw, situations
+from mha_lib.checks import right_function
+from mha_lib.diagram import MechanismDiagram
+from mha_lib.effects import draw, effect, hidden_error, measure, situations
 from mha_lib.experiments import (
     chance_scores,
     head_scores,
@@ -56,7 +58,9 @@ from mha_lib.heads import (
     study_pruning,
 )
 from mha_lib.layer import MultiHeadAttention
+from mha_lib.misconceptions import CATALOGUE, built_with
 from mha_lib.models import TokenModel, VectorModel
+from mha_lib.palette import head_colour, ink
 from mha_lib.positions import rotary_angles, rotate
 from mha_lib.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch
 from mha_lib.train import (
@@ -187,6 +191,14 @@ def no_loss(gates):
 def gain(gates):
     """Return a loss and a result."""
     return -gates.sum(), gates
+
+
+def draw_mechanism(**changes):
+    """Draw the mechanism with good arguments (n=4, d=6, h=2) but for some."""
+    good = {"x": ones((4, 6)), "n_heads": 2} | dict.fromkeys(
+        ("w_q", "w_k", "w_v", "w_o"), np.eye(6)
+    )
+    return MechanismDiagram(**good | changes)
 
 
 def clipped_step(gradients):
@@ -1176,7 +1188,40 @@ BAD_CALLS = [
      lambda: greedy_order(gain, (1, 1))),
     (lambda: path_importance(token_model(), BATCH, 10**19), ValueError, ["n_points=", "memory"],
      lambda: path_importance(token_model(), BATCH, 3)),
+    *((lambda task=task: task.batch(RNG, 10**19), ValueError, ["n_sequences=", "memory"],
+       lambda task=task: task.batch(RNG, 10))
+      for task in (VECTORS, JOBS, REPEATED)),
+    (lambda: snapshot_steps(7, 10**19), ValueError, ["n_snapshots=", "memory"],
+     lambda: snapshot_steps(7, 3)),
+    (lambda: Recipe(7, 0.01).rate(8), ValueError, ["step=8", "n_steps=7", "step <= n_steps"],
+     lambda: Recipe(7, 0.01).rate(7)),
+    (lambda: train(watch_at=np.array(3)), TypeError, ["watch_at is of type ndarray", "a list"],
+     lambda: train(watch_at=[3])),
+    # pictures
+    (lambda: draw_mechanism(x=ones(6)), ValueError, ["x has shape (6,)", "x[None]"],
+     lambda: draw_mechanism(x=ones(6)[None]).text),
+    (lambda: draw_mechanism(n_heads=4), ValueError, ["n_heads=4", "d=6", "3 or 6"],
+     lambda: draw_mechanism(n_heads=3).text),
+    (lambda: draw_mechanism(w_v=ones((6, 7))), ValueError, ["w_v has size (6, 7)", "(6, 6)"],
+     lambda: draw_mechanism(w_v=ones((6, 6))).text),
+    (lambda: draw_mechanism(x=np.full((4, 6), np.nan)), NotFiniteError, ["x holds inf or NaN"],
+     lambda: draw_mechanism(x=zeros((4, 6))).text),
+    (lambda: draw_mechanism(x=ones((0, 6))), ValueError, ["x", "n=0", "one token"],
+     lambda: draw_mechanism(x=ones((1, 6))).text),
+    (lambda: head_colour(None), TypeError, ["head must be an integer", "head=1"],
+     lambda: head_colour(1)),
+    (lambda: ink("blue"), ValueError, ["colour='blue'", "like '#0072B2'"], lambda: ink("#0072B2")),
     # effects
+    *((lambda call=call: call(None), TypeError, ["entry is of type NoneType", "of CATALOGUE"],
+       lambda call=call: call(CATALOGUE[0]))
+      for call in (
+          effect, hidden_error, lambda entry: measure(entry, "5 rows of 7 scores"),
+          lambda entry: built_with(entry, "multi_head_attention"),
+      )),
+    (lambda: measure(CATALOGUE[0], "5 rows of 7 scores", step=ones(3)), ValueError,
+     ["step is array", "choose from softmax"], lambda: measure(CATALOGUE[0], "5 rows of 7 scores")),
+    (lambda: right_function(["softmax"]), ValueError, ["no step ['softmax']", "one of softmax"],
+     lambda: right_function("softmax")),
     (lambda: draw("softmax", "one query", 0), ValueError, ["situation is 'one query'", "choose"],
      lambda: draw("softmax", "5 rows of 7 scores", 0)),
     (lambda: situations(["softmax"]), ValueError, ["step is ['softmax']", "choose from softmax"],
