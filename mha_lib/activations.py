@@ -51,7 +51,7 @@ def softmax(z: ArrayLike, axis: Integer = -1) -> FloatArray:
     >>> softmax([10_000.0, 0.0])
     array([1., 0.])
     """
-    z = _check.real_array("z", z, axes=("T",))
+    z = _check.real_array("z", z, axes=("T",), gap="-np.inf")
     axis = _check.axis(axis, "z", z)
 
     with np.errstate(all="ignore"):  # inf - inf and underflow are dealt with below
@@ -70,7 +70,7 @@ def softmax_in_place(z: FloatArray) -> FloatArray:
     Parameters
     ----------
     z : float array, (..., T)
-        Scores, finite or ``-inf``; overwritten.
+        Scores; overwritten.
 
     Returns
     -------
@@ -95,9 +95,12 @@ def softmax_in_place(z: FloatArray) -> FloatArray:
         raise TypeError(
             "z must be a float array that may be overwritten: pass np.array(z, np.float64)"
         )
-    z = _check.real_array("z", z, axes=("T",))
+    z = _check.real_array("z", z, axes=("T",), gap="-np.inf")
     largest = z.max(axis=-1, keepdims=True, initial=-np.inf)
     largest[largest == -np.inf] = 0.0  # a row of -inf: exp gives 0 everywhere
+    if not np.isfinite(largest).all():  # +inf or NaN
+        z[...] = softmax(z)
+        return z
     with np.errstate(over="ignore"):  # what is too far below the largest becomes -inf, then 0
         z -= largest
     np.exp(z, out=z)
@@ -151,9 +154,20 @@ def softmax_backward(d_weights: ArrayLike, weights: ArrayLike, axis: Integer = -
     weights = _check.real_array("weights", weights, axes=("T",))
     _check.same_shape("d_weights", d_weights, "weights", weights, "pass the gradient of weights")
     axis = _check.axis(axis, "weights", weights)
-    d_z = d_weights - _summed_products(weights, d_weights, axis)
-    d_z *= weights
-    return d_z
+    d_z = _weighted_deviations(d_weights, weights, axis)
+    if np.isfinite(d_z).all():
+        return d_z
+    # 0 times inf is NaN, so that a gradient of no weight would spoil its row.
+    seen = weights != 0
+    return np.where(seen, _weighted_deviations(np.where(seen, d_weights, 0), weights, axis), 0)
+
+
+def _weighted_deviations(values, weights, axis):
+    """Return the weighted differences of values from their weighted mean along an axis."""
+    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows
+        deviations = values - _summed_products(weights, values, axis)
+        deviations *= weights
+    return deviations
 
 
 def _summed_products(a, b, axis):

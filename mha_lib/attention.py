@@ -1,5 +1,7 @@
 """Scaled dot-product attention, for one head or many side by side, and its backward."""
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -32,7 +34,7 @@ def scaled_dot_product_attention(
         One blend of values per query.  The leading axes are those of ``q``, ``k`` and ``v``
         broadcast together; the dtype is what NumPy makes of theirs.
     weights : float array, (..., Tq, Tk)
-        Rows sum to 1, or are all 0 where the mask allows no key
+        Rows sum to 1, or are all 0 where the mask allows no key or every score is -inf
         (``out`` is then 0, never NaN).
 
     Raises
@@ -55,7 +57,7 @@ def scaled_dot_product_attention(
       row of nothing else is all 0), or of NaN, where NumPy's arithmetic says so;
     - inf or NaN in ``v`` reaches its own column, in the rows whose weight for it is not 0.
 
-    Dot products that overflow count as inf.  None of this warns.
+    Dot products that overflow count as inf of their sign.  None of this warns.
 
     References
     ----------
@@ -78,8 +80,7 @@ def scaled_dot_product_attention(
         mask = _check.boolean_mask("mask", mask, (*leading, q.shape[-2], k.shape[-2]))
 
     with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
-        # float(): a float64 scalar would turn float32 scores into float64.
-        scores = q @ k.swapaxes(-1, -2) / float(np.sqrt(q.shape[-1]))  # (..., Tq, Tk)
+        scores = _scores(q, k)  # (..., Tq, Tk)
         if mask is not None:
             scores = np.where(mask, scores, -np.inf)  # (..., Tq, Tk)
         weights = softmax(scores)  # (..., Tq, Tk)
@@ -123,7 +124,8 @@ def scaled_dot_product_attention_backward(
     Raises
     ------
     ValueError
-        Sizes disagree, or an array holds inf or NaN; the message names it, and both sizes.
+        Sizes disagree, an array holds inf or NaN, or a gradient leaves the range of floats; the
+        message names the array, and both sizes.
     TypeError
         An array is not real.
 
@@ -156,13 +158,18 @@ def scaled_dot_product_attention_backward(
     for name, array in (("d_out", d_out), ("q", q), ("k", k), ("v", v), ("weights", weights)):
         _check.finite(name, array)
 
-    d_v = weights.swapaxes(-1, -2) @ d_out  # (..., Tk, Dv)
-    d_weights = d_out @ v.swapaxes(-1, -2)  # (..., Tq, Tk)
-    d_scores = softmax_backward(d_weights, weights)  # (..., Tq, Tk)
-    d_scores /= float(np.sqrt(q.shape[-1]))
-    d_q = d_scores @ k  # (..., Tq, Dk)
-    d_k = d_scores.swapaxes(-1, -2) @ q  # (..., Tk, Dk)
-    return _summed_to(q.shape, d_q), _summed_to(k.shape, d_k), _summed_to(v.shape, d_v)
+    with np.errstate(all="ignore"):  # what overflows is refused below
+        d_v = weights.swapaxes(-1, -2) @ d_out  # (..., Tk, Dv)
+        d_weights = d_out @ v.swapaxes(-1, -2)  # (..., Tq, Tk)
+        d_scores = softmax_backward(d_weights, weights)  # (..., Tq, Tk)
+        d_scores /= float(np.sqrt(q.shape[-1]))
+        d_q = d_scores @ k  # (..., Tq, Dk)
+        d_k = d_scores.swapaxes(-1, -2) @ q  # (..., Tk, Dk)
+        d_q, d_k, d_v = (
+            _summed_to(array.shape, d_array) for array, d_array in ((q, d_q), (k, d_k), (v, d_v))
+        )
+    _check.no_overflow("the gradient", (d_q, d_k, d_v), {"d_out": d_out, "q": q, "k": k, "v": v})
+    return d_q, d_k, d_v
 
 
 def _checked(
@@ -192,6 +199,27 @@ def _summed_to(shape, gradient):
     gradient = gradient.sum(axis=tuple(range(extra)))
     repeated = tuple(i for i, size in enumerate(shape) if size == 1 != gradient.shape[i])
     return gradient.sum(axis=repeated, keepdims=True)
+
+
+def _scores(q, k):
+    """Return the scaled scores; what overflows on the way, and not in the end, is right too."""
+    # float(): a float64 scalar would turn float32 scores into float64.
+    root = float(np.sqrt(q.shape[-1]))
+    scores = q @ k.swapaxes(-1, -2) / root  # (..., Tq, Tk)
+    if math.isfinite(scores.sum()):  # one pass, and no array
+        return scores
+    lost = ~np.isfinite(scores)
+    # Products that overflow with both signs add up to NaN: again, with rows of moderate size.
+    q_size, k_size = _row_sizes(q), _row_sizes(k)  # (..., Tq, 1), (..., Tk, 1)
+    moderate = (q / q_size) @ (k / k_size).swapaxes(-1, -2) / root  # (..., Tq, Tk)
+    return np.where(lost, moderate * q_size * k_size.swapaxes(-1, -2), scores)
+
+
+def _row_sizes(rows):
+    """Return the largest size of a number in each row, 1 for rows of 0 and for inf and NaN."""
+    size = np.abs(rows).max(axis=-1, keepdims=True)  # (..., T, 1)
+    # As divisors: a row that holds inf or NaN stays what it is.
+    return np.where(np.isfinite(size) & (size > 0), size, 1).astype(rows.dtype)
 
 
 def _blend(weights, v):

@@ -65,12 +65,12 @@ def attention_output(
     q = _check.real_array("q", q, axes=("H", "Tq", "Dk"))
     k = _check.real_array("k", k, axes=("Hkv", "Tk", "Dk"))
     v = _check.real_array("v", v, axes=("Hkv", "Tk", "Dv"))
-    for left, left_size, right, right_size, way_out in (
+    for left, left_size, right, right_size, remedy in (
         ("q axis Dk", q.shape[-1], "k axis Dk", k.shape[-1], "project both to one width"),
         ("k axis Tk", k.shape[-2], "v axis Tk", v.shape[-2], "give every key exactly one value"),
         ("k axis Hkv", k.shape[-3], "v axis Hkv", v.shape[-3], "give each head keys and values"),
     ):
-        _check.same_size(left, left_size, right, right_size, way_out)
+        _check.same_size(left, left_size, right, right_size, remedy)
     _check.not_empty("q and k", "Dk", q.shape[-1], "a query needs at least one number to compare")
     _check.not_empty("k and v", "Hkv", k.shape[-3], "queries need at least one head of keys")
     n_heads, n_queries = q.shape[-3:-1]

@@ -468,7 +468,7 @@ def right_function(step: str) -> Callable:
     >>> right_function("count_parameters")(d=6, n_heads=3)
     144
     """
-    if step not in _STEPS:
+    if not isinstance(step, str) or step not in _STEPS:
         raise ValueError(f"there is no step {step!r}: use one of {', '.join(_STEPS)}")
     return _STEPS[step][0]
 

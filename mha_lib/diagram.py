@@ -4,6 +4,7 @@ from html import escape
 
 import numpy as np
 
+from mha_lib import _check
 from mha_lib._types import FloatArray, Integer
 from mha_lib.attention import scaled_dot_product_attention
 from mha_lib.multihead import merge_heads, split_heads
@@ -34,7 +35,9 @@ class MechanismDiagram:
     Raises
     ------
     ValueError
-        ``n_heads`` does not divide d, or two sizes disagree.
+        ``n_heads`` does not divide d, two sizes disagree, or an array holds inf or NaN.
+    TypeError
+        An array is not real, or ``n_heads`` is not an integer.
 
     Examples
     --------
@@ -52,6 +55,19 @@ class MechanismDiagram:
         w_o: FloatArray,
         n_heads: Integer,
     ) -> None:
+        x = _check.matrix("x", x, axes=("n", "d"))
+        n, d = x.shape
+        _check.not_empty("x", "n", n, "give at least one token")
+        n_heads = _check.integer("n_heads", n_heads, minimum=1)
+        _check.divides("n_heads", n_heads, "d", d)
+        _check.finite("x", x)
+        w_q, w_k, w_v, w_o = (
+            _check.matrix(name, w, axes=("d", "d"))
+            for name, w in (("w_q", w_q), ("w_k", w_k), ("w_v", w_v), ("w_o", w_o))
+        )
+        for name, w in (("w_q", w_q), ("w_k", w_k), ("w_v", w_v), ("w_o", w_o)):
+            _check.same_size(name, w.shape, "(d, d) of x", (d, d), "pass square projections")
+            _check.finite(name, w)
         q, k, v = x @ w_q, x @ w_k, x @ w_v  # (n, d)
         heads, weights = scaled_dot_product_attention(
             split_heads(q, n_heads), split_heads(k, n_heads), split_heads(v, n_heads)

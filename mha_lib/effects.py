@@ -16,6 +16,7 @@ from mha_lib._types import Integer
 from mha_lib.checks import right_function
 from mha_lib.misconceptions import CATALOGUE, Misconception, built_with
 
+ENTRY = ("step", "function", "hiding_input")  # what an entry is told by
 _NOTICED = 1e-8  # a relative error that rounding does not reach
 
 
@@ -50,7 +51,7 @@ class Effect:
     @property
     def noticed(self) -> bool:
         """Whether a comparison with the right result would notice."""
-        return bool(self.problem) or max(self.errors) > _NOTICED
+        return bool(self.problem) or not all(error <= _NOTICED for error in self.errors)  # or NaN
 
     def __repr__(self) -> str:
         if self.problem:
@@ -126,7 +127,7 @@ def situations(step: str) -> list[str]:
     return list(_choose("step", step, _SITUATIONS))
 
 
-def draw(step: str, situation: str, seed: int) -> tuple[tuple, dict[str, Any]]:
+def draw(step: str, situation: str, seed: Integer) -> tuple[tuple, dict[str, Any]]:
     """Draw the arguments of a step in one situation.
 
     Parameters
@@ -148,7 +149,9 @@ def draw(step: str, situation: str, seed: int) -> tuple[tuple, dict[str, Any]]:
     Raises
     ------
     ValueError
-        There is no such step or situation; the message lists them.
+        There is no such step or situation, and the message lists them; or ``seed`` is negative.
+    TypeError
+        ``seed`` is not an integer.
 
     Examples
     --------
@@ -157,7 +160,7 @@ def draw(step: str, situation: str, seed: int) -> tuple[tuple, dict[str, Any]]:
     ((5, 21), 3)
     """
     make = _choose("situation", situation, _choose("step", step, _SITUATIONS))
-    return make(np.random.default_rng(seed))
+    return make(np.random.default_rng(_check.integer("seed", seed, minimum=0)))
 
 
 def measure(
@@ -194,7 +197,9 @@ def measure(
     hidden
     """
     n_seeds = _check.integer("n_seeds", n_seeds, minimum=1)
-    step = step or entry.step
+    _check.has("entry", entry, ENTRY, "an entry of CATALOGUE")
+    step = entry.step if step is None else step
+    _choose("step", step, _SITUATIONS)
     wrong = entry.function if step == entry.step else built_with(entry, step)
     errors, nan_rows = [], []
     for seed in range(n_seeds):
@@ -243,6 +248,7 @@ def effect(entry: Misconception, n_seeds: Integer = 5) -> Effect:
     >>> effect(entry).situation
     'all sizes equal'
     """
+    _check.has("entry", entry, ENTRY, "an entry of CATALOGUE")
     shown = [e for e in _all_effects(entry, n_seeds) if e.noticed]
     if not shown:
         raise LookupError(f"{entry.name!r} shows in no situation: add one to mha_lib/effects.py")
@@ -272,6 +278,7 @@ def hidden_error(entry: Misconception) -> float:
     >>> hidden_error(next(m for m in CATALOGUE if m.name == "heads averaged"))
     0.0
     """
+    _check.has("entry", entry, ENTRY, "an entry of CATALOGUE")
     args, kwargs = entry.hiding_input()
     right, wrong = (
         _arrays(function(*args, **kwargs))
@@ -285,8 +292,8 @@ def hidden_error(entry: Misconception) -> float:
                 f"choose another hiding_input"
             )
         gap = np.abs(np.subtract(found, expected, dtype=float))
-        largest = max(largest, float(gap.max(initial=0.0)))
-    return largest
+        largest = np.maximum(largest, gap.max(initial=0.0))  # max() would lose a NaN
+    return float(largest)
 
 
 def effect_table(*steps: str) -> EffectTable:
@@ -322,7 +329,7 @@ def effect_table(*steps: str) -> EffectTable:
 
 
 def _choose(name, key, table):
-    if key not in table:
+    if not isinstance(key, str) or key not in table:
         raise ValueError(f"{name} is {key!r}: choose from {', '.join(table)}")
     return table[key]
 
@@ -396,11 +403,14 @@ def _layer(n=5, d=21, n_heads=3, n_context=0, mask=False, n_empty=0):
     return make
 
 
-def _a_mask_for_each_sequence(rng):
-    (x, *rest), _ = _layer()(rng)
-    x = np.stack([x, rng.normal(size=x.shape)])
-    mask = np.stack([_some_pairs(rng, 5, 5), _some_pairs(rng, 5, 5)])[:, None]
-    return (x, *rest), {"mask": mask}
+def _a_mask_for_each_sequence(n_sequences):
+    def make(rng):
+        (x, *rest), _ = _layer()(rng)
+        x = np.stack([x, *rng.normal(size=(n_sequences - 1, *x.shape))])
+        mask = np.stack([_some_pairs(rng, 5, 5) for _ in range(n_sequences)])[:, None]
+        return (x, *rest), {"mask": mask}
+
+    return make
 
 
 def _size_and_heads(n_heads, times=1):
@@ -432,7 +442,8 @@ _SITUATIONS = {  # the plainest first: `effect` takes the first in which a mista
         "a token that may look nowhere": _layer(mask=True, n_empty=1),
         "a context": _layer(n_context=11),
         "a context as long as x": _layer(n_context=5),
-        "a mask for each sequence": _a_mask_for_each_sequence,
+        "a mask for each sequence": _a_mask_for_each_sequence(2),
+        "three sequences with masks": _a_mask_for_each_sequence(3),
         "one head": _layer(n_heads=1),
     },
     "causal_mask": {

@@ -346,6 +346,7 @@ def snapshot(model: Model, batch: VectorBatch | TokenBatch) -> Snapshot:
     >>> snapshot(model, ThreeJobs().batch(np.random.default_rng(0), 8)).weights.shape
     (1, 4, 16, 16)
     """
+    _check.has("model", model, ["layers", "evaluate"], "a VectorModel or TokenModel")
     loss, measures = model.evaluate(batch)
     weights = np.stack([layer.weights[0] for layer in model.layers])  # (L, h, n, n)
     return Snapshot(weights, _last_scores(model, batch), loss, measures)
@@ -380,6 +381,7 @@ def snapshot_steps(n_steps: Integer, n_snapshots: Integer) -> list[int]:
     """
     n_steps = _check.integer("n_steps", n_steps, minimum=1)
     n_snapshots = _check.integer("n_snapshots", n_snapshots, minimum=2)
+    _check.room("n_snapshots", n_snapshots, n_snapshots)
     shares = np.linspace(0, 1, n_snapshots) ** 2
     return sorted({round(n_steps * share) for share in shares})
 

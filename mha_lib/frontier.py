@@ -61,6 +61,8 @@ def job_errors(
     largest = np.abs(weights).max(axis=-1, keepdims=True, initial=0)
     if not np.isfinite(largest).all():
         raise ValueError("weights contains inf or NaN: give every token a finite weight")
+    if n == 0:
+        raise ValueError(f"weights has shape {weights.shape}, no token at all: use n >= 1")
     if not largest.all():
         raise ValueError("weights has a row that is all 0 and hands on nothing: give it a weight")
     marked = _check.integer("marked", marked, minimum=0)
@@ -119,6 +121,7 @@ def best_row(n: Integer, importance: float = 0.5, marked: Integer = 0) -> FloatA
     if marked >= n:
         raise ValueError(f"marked={marked}, but there are n={n} tokens: use marked <= {n - 1}")
     importance = _check.fraction("importance", importance)
+    _check.room("n", n, n * n)
     f = np.zeros(n)
     f[marked] = 1.0
     g = np.full(n, 1 / np.sqrt(n))

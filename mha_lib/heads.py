@@ -17,6 +17,7 @@ from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Model, Shap
 
 Evaluate = Callable[[FloatArray], tuple[Any, Any]]  # gates, (L, h), to loss and results
 MOST_HEADS = 12  # of which all choices are tried: 4,096
+PAIR = "this pair of query and key counts"
 
 
 def attention_mass(
@@ -57,6 +58,8 @@ def attention_mass(
     """
     weights = _check.real_array("weights", weights, axes=("h", "Tq", "Tk"))
     *leading, n_heads, n, m = weights.shape
+    _check.not_empty("weights", "h", n_heads, "give at least one head")
+    _check.between_0_and_1("weights", weights)
     targets, rows = _asked(targets, rows, (*leading, n, m))
     mass = (weights * targets[..., None, :, :]).sum(axis=-1)  # (..., h, Tq)
     total = (mass * rows[..., None, :]).sum(axis=-1)  # (..., h)
@@ -94,13 +97,17 @@ def chance_mass(
     >>> chance_mass(previous_token(11))  # one of eleven
     0.09090909090909091
     """
-    targets = _check.boolean_mask("targets", targets)
+    targets = _check.boolean_mask("targets", targets, true=PAIR)
     if targets.ndim < 2:
         raise ValueError(
             f"targets has shape {targets.shape}, but needs at least 2 axes, (..., Tq, Tk): "
-            f"give every query its keys"
+            f"pass np.atleast_2d(targets), one row of keys per query"
         )
-    mask = np.ones(targets.shape[-2:], bool) if mask is None else _check.boolean_mask("mask", mask)
+    if mask is None:
+        mask = np.ones(targets.shape[-2:], bool)
+    # One sequence's targets may meet the masks of many.  Those of many must have one mask each:
+    # (B, Tq, Tk) and (B, 1, Tq, Tk) would broadcast to (B, B, Tq, Tk).
+    mask = _check.boolean_mask("mask", mask, targets.shape if targets.ndim > 2 else None)
     shape = _check.leading_shape({"targets": targets, "mask": mask}, n_trailing=0)
     mask = np.broadcast_to(mask, shape)
     even = mask / np.maximum(mask.sum(axis=-1, keepdims=True), 1)  # (..., Tq, Tk)
@@ -109,15 +116,17 @@ def chance_mass(
 
 def _asked(targets: ArrayLike, rows: ArrayLike | None, shape: Shape) -> tuple[BoolArray, BoolArray]:
     """Return targets and rows, broadcast to (..., Tq, Tk) and (..., Tq)."""
-    targets = np.broadcast_to(_check.boolean_mask("targets", targets, shape), shape)
+    targets = np.broadcast_to(_check.boolean_mask("targets", targets, shape, PAIR), shape)
     if rows is None:
+        if not targets.any():
+            raise ValueError("targets selects no query: give targets at least one True")
         rows = np.asarray(targets.any(axis=-1))  # (..., Tq)
     else:
-        rows = _check.boolean_mask("rows", rows)
+        rows = _check.boolean_mask("rows", rows, true="this query is asked")
         _check.broadcasts("rows", rows, shape[:-1], "one entry per query")
         rows = np.broadcast_to(rows, shape[:-1])
     if not rows.any():
-        raise ValueError("rows asks no query: give targets or rows at least one True")
+        raise ValueError("rows selects no query: give rows at least one True")
     return targets, rows
 
 
@@ -148,7 +157,9 @@ def previous_token(n: Integer) -> BoolArray:
            [1, 0, 0],
            [0, 1, 0]])
     """
-    return np.eye(_check.integer("n", n, minimum=2), k=-1, dtype=bool)
+    n = _check.integer("n", n, minimum=2)
+    _check.room("n", n, n * n)
+    return np.eye(n, k=-1, dtype=bool)
 
 
 def marked_token(marked: ArrayLike, n: Integer) -> BoolArray:
@@ -181,8 +192,9 @@ def marked_token(marked: ArrayLike, n: Integer) -> BoolArray:
             [0, 1, 0]]])
     """
     n = _check.integer("n", n, minimum=1)
-    marked = _check.integer_array("marked", marked)
+    marked = _check.integer_array("marked", marked, flags="np.argmax(marked, axis=-1)")
     _check.within("marked", marked, n, "tokens n")
+    _check.room("n", n, n * n * max(marked.size, 1))
     is_marked = np.arange(n) == marked[..., None, None]  # (B, 1, n)
     return np.repeat(is_marked, n, axis=-2)
 
@@ -222,7 +234,9 @@ def induction_targets(tokens: ArrayLike) -> BoolArray:
     """
     tokens = _check.integer_array("tokens", tokens)
     if tokens.ndim == 0:
-        raise ValueError("tokens has shape (), but needs at least one axis: pass tokens[None]")
+        raise ValueError(
+            "tokens has shape (), but needs at least one axis: pass np.atleast_1d(tokens)"
+        )
     n = tokens.shape[-1]
     follows = np.zeros((*tokens.shape, n), bool)  # (..., n, n)
     follows[..., 1:] = tokens[..., :, None] == tokens[..., None, :-1]
@@ -259,6 +273,8 @@ def normalised_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> Flo
     """
     weights = _check.real_array("weights", weights, axes=("h", "Tq", "Tk"))
     n_heads = weights.shape[-3]
+    _check.not_empty("weights", "h", n_heads, "give at least one head")
+    _check.between_0_and_1("weights", weights)
     mask = np.ones((), bool) if mask is None else mask
     mask = np.broadcast_to(_check.boolean_mask("mask", mask, weights.shape), weights.shape)
     n_allowed = mask.sum(axis=-1)  # (..., h, Tq)
@@ -315,13 +331,30 @@ def losses_without(evaluate: Evaluate, gates: ArrayLike) -> FloatArray:
     for head in zip(*np.nonzero(gates), strict=True):
         without = gates.copy()
         without[head] = 0.0
-        losses[head] = evaluate(without)[0]
+        losses[head] = _evaluated(evaluate, without)[0]
         if np.isnan(losses[head]):
             raise ValueError(
                 f"evaluate returned a loss of NaN without layer {head[0]}, head {head[1]}, "
                 f"which cannot be compared: return a number"
             )
     return losses
+
+
+def _evaluated(evaluate, gates):
+    """Return the loss and the results that ``evaluate`` gives for gates, if they are numbers."""
+    found = evaluate(gates)
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise TypeError(
+            f"evaluate returned {type(found).__name__} {found!r}, but must return a pair: "
+            f"return (loss, results)"
+        )
+    loss = _check.real_array("the loss that evaluate returned", found[0])
+    if loss.ndim:
+        raise TypeError(
+            f"evaluate returned a loss of shape {loss.shape}, but it must be one number: "
+            f"return its mean"
+        )
+    return float(loss), found[1]
 
 
 def greedy_order(evaluate: Evaluate, shape: Sequence[Integer]) -> IntArray:
@@ -444,11 +477,19 @@ def pruning_curve(evaluate: Evaluate, order: ArrayLike, shape: Sequence[Integer]
             f"order has shape {order.shape} and does not name each of the {gates.size} heads of "
             f"{gates.shape[0]} layers once: make it with greedy_order or order_by"
         )
-    results = [np.mean(evaluate(gates.copy())[1])]
+    results = [_mean_result(evaluate, gates)]
     for layer, head in order:
         gates[layer, head] = 0.0
-        results.append(np.mean(evaluate(gates.copy())[1]))
+        results.append(_mean_result(evaluate, gates))
     return np.array(results)
+
+
+def _mean_result(evaluate, gates):
+    """Return the mean over jobs of what ``evaluate`` returns beside the loss."""
+    results = _check.real_array("evaluate's results", _evaluated(evaluate, gates.copy())[1])
+    if results.size == 0:
+        raise ValueError("evaluate returned no results: return one number per job")
+    return results.mean()
 
 
 def subset_curves(evaluate: Evaluate, shape: Sequence[Integer]) -> FloatArray:
@@ -497,7 +538,7 @@ def subset_curves(evaluate: Evaluate, shape: Sequence[Integer]) -> FloatArray:
         )
     results: list[list[float]] = [[] for _ in range(gates.size + 1)]
     for kept in itertools.product((1.0, 0.0), repeat=gates.size):
-        result = np.mean(evaluate(np.reshape(kept, gates.shape))[1])
+        result = _mean_result(evaluate, np.reshape(kept, gates.shape))
         results[kept.count(0.0)].append(float(result))
     return np.array([[f(some) for some in results] for f in (np.mean, np.min, np.max)])
 
@@ -591,6 +632,7 @@ def path_importance(model: Model, batch: Any, n_points: Integer = 8) -> FloatArr
     (1, 4)
     """
     n_points = _check.integer("n_points", n_points, minimum=1)
+    _check.room("n_points", n_points, n_points)
     shape = _shape_of(model)
     total = np.zeros(shape)
     for point in (np.arange(n_points) + 0.5) / n_points:  # middles of equal steps
@@ -615,9 +657,16 @@ def _shape_of(model):
 
 def _layers_and_heads(shape):
     """Return ``shape`` as a pair of ints."""
-    if np.shape(shape) != (2,):
-        raise ValueError(f"shape={shape!r}, but must be a pair (L, h): layers, heads in a layer")
-    return tuple(_check.integer(name, n, minimum=1) for name, n in zip("Lh", shape, strict=True))
+    if not isinstance(shape, Sequence | np.ndarray) or len(shape) != 2:
+        raise ValueError(
+            f"shape={shape!r}, but must be a pair (L, h), layers and heads in a layer: "
+            f"use a pair such as shape=(1, 8)"
+        )
+    n_layers, n_heads = (
+        _check.integer(name, n, minimum=1) for name, n in zip("Lh", shape, strict=True)
+    )
+    _check.room("L", n_layers, n_layers * n_heads)
+    return n_layers, n_heads
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:

@@ -50,7 +50,7 @@ class NamedArrays(Mapping):
         return len(self._arrays)
 
     def __setitem__(self, name: str, value: ArrayLike) -> None:
-        if name not in self._arrays:
+        if not isinstance(name, str) or name not in self._arrays:
             raise ValueError(f"there is no array {name!r}: use one of {', '.join(self._arrays)}")
         value = _check.real_array(name, value)
         _check.same_shape(f"the new {name}", value, "the old", self[name], "keep the shape")
@@ -76,7 +76,7 @@ class MultiHeadAttention:
         How tokens know where they stand.  None = not at all.  "learned" adds a trained row per
         place to ``x``; "rotary" turns queries and keys, see ``mha_lib.positions``.
     n_max : int, optional
-        Longest sequence; needed by learned positions alone.
+        Longest sequence; only needed for learned positions.
     causal : bool, default False
         Whether each token may look only at itself and at those before it.
     value_columns : int array, (c,), optional
@@ -134,19 +134,29 @@ class MultiHeadAttention:
         self.d = _check.integer("d", d, minimum=1)
         self.n_heads = _check.integer("n_heads", n_heads, minimum=1)
         _check.divides("n_heads", self.n_heads, "d", self.d)
+        causal = _check.flag("causal", causal)
         self.d_context = None if d_context is None else _check.integer("d_context", d_context, 1)
         d_v = self.d // self.n_heads if d_v is None else _check.integer("d_v", d_v, minimum=1)
         rng = _check.generator("rng", rng)
-        if positions not in POSITIONS:
-            raise ValueError(f"positions={positions!r}, but must be one of {POSITIONS}")
+        if positions is not None and (not isinstance(positions, str) or positions not in POSITIONS):
+            raise ValueError(
+                f"positions={positions!r} is unknown: use one of {', '.join(map(repr, POSITIONS))}"
+            )
+        if n_max is not None:
+            n_max = _check.integer("n_max", n_max, minimum=1)
         if self.d_context is not None and (positions or causal):
             raise ValueError(
                 "positions and causal compare places in one sequence, but with d_context="
                 f"{d_context} there are two: leave them out, or leave out d_context"
             )
         self.rotary, self.causal = positions == "rotary", causal
-        if self.rotary:
-            rotary_angles(0, self.d // self.n_heads)  # refuses an odd width now rather than later
+        d_k = self.d // self.n_heads
+        if self.rotary and d_k % 2:
+            even = [2 * self.n_heads * times for times in (d_k // 2, d_k // 2 + 1) if times]
+            raise ValueError(
+                f"d={d} and n_heads={n_heads} give each head d_k={d_k}, which is odd, but rotary "
+                f"positions turn coordinates in pairs: use d={' or '.join(map(str, even))}"
+            )
 
         width = self.d if self.d_context is None else self.d_context
 
@@ -161,13 +171,17 @@ class MultiHeadAttention:
         }
         if positions == "learned":
             if n_max is None:
-                raise ValueError("n_max is missing: learned positions need the longest length")
-            n_max = _check.integer("n_max", n_max, minimum=1)
+                raise ValueError(
+                    "n_max is missing: positions='learned' needs the length of the longest "
+                    "sequence, such as n_max=16"
+                )
             parameters["positions"] = rng.normal(size=(n_max, self.d))
         self._unseen = np.zeros(width, bool)
         if value_columns is not None:
             self._unseen[:] = True
-            value_columns = _check.integer_array("value_columns", value_columns)
+            value_columns = _check.integer_array(
+                "value_columns", value_columns, flags="np.flatnonzero(value_columns)"
+            )
             _check.within("value_columns", value_columns, width, "columns")
             self._unseen[value_columns] = False
             parameters["w_v"][self._unseen] = 0.0
@@ -196,7 +210,7 @@ class MultiHeadAttention:
         context : float array, (..., m, d_c), optional
             The tokens that answer; only for a layer made with ``d_context``.
         mask : bool array broadcastable to (..., h, Tq, Tk), optional
-            True = this query may look at this key; beside the causal mask, if there is one.
+            True = this query may look at this key; besides the causal mask, if there is one.
         gates : float array broadcastable to (..., h), optional
             A factor for each head's output: 1 leaves it, 0 removes it.  None = all 1.
 
@@ -207,7 +221,7 @@ class MultiHeadAttention:
         Raises
         ------
         ValueError
-            Sizes disagree, or an array holds inf or NaN.
+            Sizes disagree, an array holds inf or NaN, or a number leaves the range of floats.
         TypeError
             An array is not real, or ``mask`` is not boolean.
         """
@@ -243,17 +257,22 @@ class MultiHeadAttention:
             _check.broadcasts("gates", gates, (*leading, self.n_heads), "one gate per head")
             gates = np.array(gates[..., None, None], np.float64)  # (..., h, 1, 1)
 
+        numbers = {"x": x} if context is None else {"x": x, "context": context}
+        numbers |= {name: self.parameters[name] for name in ("w_q", "w_k", "w_v", "w_o")}
+        if gates is not None:
+            numbers["gates"] = gates
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
             q, k, v = (
                 split_heads(_times(tokens, self.parameters[name]), self.n_heads)
                 for name, tokens in (("w_q", x), ("w_k", source), ("w_v", source))
             )  # (..., h, Tq, d_k), (..., h, Tk, d_k), (..., h, Tk, d_v)
+            _check.no_overflow("a projection", (q, k, v), numbers)
             if self.rotary:
                 angles = rotary_angles(n, q.shape[-1])
                 q, k = rotate(q, angles), rotate(k, angles)
             # Scaling the queries scales their scores, and they are fewer numbers.
             scores = (q / np.sqrt(q.shape[-1])) @ k.swapaxes(-1, -2)  # (..., h, Tq, Tk)
-        _check.finite("scores", scores)
+        _check.no_overflow("a score", (scores,), numbers)
         if mask is not None:
             np.copyto(scores, -np.inf, where=~mask)
         # In place, since a training step spends much of its time on fresh memory.
@@ -264,7 +283,7 @@ class MultiHeadAttention:
             gated = heads if gates is None else heads * gates
             merged = merge_heads(gated)  # (..., Tq, h * d_v)
             out = _times(merged, self.parameters["w_o"])  # (..., Tq, d)
-        _check.finite("out", out)
+        _check.no_overflow("the output", (out,), numbers)
         self.weights = weights
         self._saved = x, source, context is not None, q, k, v, weights, heads, merged, gates
         return out
@@ -285,7 +304,8 @@ class MultiHeadAttention:
         Raises
         ------
         ValueError
-            There was no `forward`, ``d_out`` has another shape, or holds inf or NaN.
+            There was no `forward`, ``d_out`` has another shape, or holds inf or NaN, or a gradient
+            leaves the range of floats.  No gradient has changed then.
         TypeError
             ``d_out`` is not real.
         """
@@ -296,31 +316,40 @@ class MultiHeadAttention:
         _check.same_shape("d_out", d_out, "x", x, "pass the gradient of the last output")
         _check.finite("d_out", d_out)
 
-        self.gradients["w_o"][...] = _rows(merged).T @ _rows(d_out)
-        d_gated = split_heads(
-            _times(d_out, self.parameters["w_o"].T), self.n_heads
-        )  # (..., h, Tq, d_v)
-        self.gate_gradients = np.einsum("...ij,...ij->...", d_gated, heads)  # (..., h)
-        d_heads = d_gated if gates is None else d_gated * gates  # (..., h, Tq, d_v)
-        d_q, d_k, d_v = scaled_dot_product_attention_backward(d_heads, q, k, v, weights)
-        if self.rotary:
-            angles = rotary_angles(x.shape[-2], q.shape[-1])
-            d_q, d_k = rotate(d_q, -angles), rotate(d_k, -angles)
-        d_x = np.zeros_like(x)
-        d_source = np.zeros_like(source) if crossed else d_x
-        for name, d_heads_of, tokens, d_tokens in (
-            ("w_q", d_q, x, d_x),
-            ("w_k", d_k, source, d_source),
-            ("w_v", d_v, source, d_source),
-        ):
-            d_projected = merge_heads(d_heads_of)  # (..., T, columns of the projection)
-            self.gradients[name][...] = _rows(tokens).T @ _rows(d_projected)
-            d_tokens += _times(d_projected, self.parameters[name].T)
-        self.gradients["w_v"][self._unseen] = 0.0
-        if "positions" in self.parameters:
-            n = x.shape[-2]
-            self.gradients["positions"][:n] = d_x.sum(axis=tuple(range(d_x.ndim - 2)))
-            self.gradients["positions"][n:] = 0.0
+        w = self.parameters
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            d_merged = _times(d_out, w["w_o"].T)
+            d_gated = split_heads(d_merged, self.n_heads)  # (..., h, Tq, d_v)
+            d_gates = np.einsum("...ij,...ij->...", d_gated, heads)  # (..., h)
+            d_heads = d_gated if gates is None else d_gated * gates  # (..., h, Tq, d_v)
+            _check.no_overflow("the gradient", (d_heads,), {"d_out": d_out, "w_o": w["w_o"]})
+            d_q, d_k, d_v = scaled_dot_product_attention_backward(d_heads, q, k, v, weights)
+            if self.rotary:
+                angles = rotary_angles(x.shape[-2], q.shape[-1])
+                d_q, d_k = rotate(d_q, -angles), rotate(d_k, -angles)
+            gradients = {"w_o": _rows(merged).T @ _rows(d_out)}
+            d_x = np.zeros_like(x)
+            d_source = np.zeros_like(source) if crossed else d_x
+            for name, d_heads_of, tokens, d_tokens in (
+                ("w_q", d_q, x, d_x),
+                ("w_k", d_k, source, d_source),
+                ("w_v", d_v, source, d_source),
+            ):
+                d_projected = merge_heads(d_heads_of)  # (..., T, columns of the projection)
+                gradients[name] = _rows(tokens).T @ _rows(d_projected)
+                d_tokens += _times(d_projected, w[name].T)
+            gradients["w_v"][self._unseen] = 0.0
+            if "positions" in w:
+                n = x.shape[-2]
+                gradients["positions"] = np.zeros_like(w["positions"])
+                gradients["positions"][:n] = d_x.sum(axis=tuple(range(d_x.ndim - 2)))
+        _check.no_overflow(
+            "the gradient", (*gradients.values(), d_gates, d_x, d_source),
+            {"d_out": d_out, "x": x, **w},
+        )  # fmt: skip
+        for name, gradient in gradients.items():  # nothing was changed until here
+            self.gradients[name][...] = gradient
+        self.gate_gradients = d_gates
         return (d_x, d_source) if crossed else d_x
 
     @staticmethod

@@ -45,6 +45,8 @@ def causal_mask(n: Integer, *, n_past: Integer = 0) -> BoolArray:
     """
     n = _check.integer("n", n, minimum=0)
     n_past = _check.integer("n_past", n_past, minimum=0)
+    _check.room("n", n, n * n)
+    _check.room("n_past", n_past, n * n_past)
     return np.tri(n, n_past + n, k=n_past, dtype=bool)  # (Tq, Tk)
 
 
@@ -54,7 +56,7 @@ def padding_mask(lengths: ArrayLike, n: Integer) -> BoolArray:
     Parameters
     ----------
     lengths : int array, (...)
-        Number of real tokens of each sequence; the filler stands behind them.
+        Number of real tokens of each sequence; padding follows them.
     n : int
         Length to which all were filled up.
 
@@ -80,7 +82,8 @@ def padding_mask(lengths: ArrayLike, n: Integer) -> BoolArray:
            [1, 1, 1]])
     """
     n = _check.integer("n", n, minimum=0)
-    lengths = _check.integer_array("lengths", lengths)
+    lengths = _check.integer_array("lengths", lengths, flags="np.sum(lengths, axis=-1)")
+    _check.room("n", n, n * max(lengths.size, 1))
     wrong = (lengths < 0) | (lengths > n)
     if wrong.any():
         raise ValueError(

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mha_lib import _check
+
 SPLIT_CHAPTER = "chapters/02_split_attend_concat_project.ipynb"
 SOFTMAX_CHAPTER = "chapters/01_why_one_head_is_not_enough.ipynb"
 BUDGET_CHAPTER = "chapters/03_compute_budget.ipynb"
@@ -119,6 +121,7 @@ def built_with(entry: Misconception, step: str) -> Callable:
     >>> averaged(x, np.eye(4), np.eye(4), np.eye(4), np.ones((2, 5)), 2).shape
     (3, 5)
     """
+    _check.has("entry", entry, ["step", "function"], "an entry of CATALOGUE")
     wrong = entry.function
     if (entry.step, step) == ("softmax", "scaled_dot_product_attention"):
         return lambda q, k, v, mask=None: _attend(q, k, v, mask, softmax=wrong)
@@ -978,6 +981,26 @@ def _mask_tiled(x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, retu
     return _multi_head(
         x, w_q, w_k, w_v, w_o, n_heads, context, mask, return_weights, attend=attend
     )  # fmt: skip
+
+
+@_entry(
+    _MULTI_HEAD,
+    "mask without its head axis",
+    "Your code drops the head axis of a mask for each sequence: with as many sequences as heads "
+    "each head gets the mask of one sequence, and nothing fails; mask[:, None] keeps the axis.",
+    read=_OTHER_USES,
+    hides="with one sequence, or without a mask for each sequence",
+    hiding_input=lambda: (
+        (_numbers(1, 5, 6), *_layer()[0][1:]),
+        {"mask": np.tri(5, dtype=bool)[None, None]},
+    ),
+)
+def _mask_without_head_axis(
+    x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
+):
+    if mask is not None and mask.ndim > 3:
+        mask = mask[:, 0]
+    return _multi_head(x, w_q, w_k, w_v, w_o, n_heads, context, mask, return_weights)
 
 
 def _of_head(mask, i):

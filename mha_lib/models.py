@@ -61,6 +61,7 @@ class VectorModel:
     ) -> None:
         _check.has("task", task, ["d", "width"], "MarkedAndMean()")
         share = _check.fraction("importance", importance)
+        marker_in_values = _check.flag("marker_in_values", marker_in_values)
         seen = np.arange(task.d)
         if not marker_in_values:
             # The column that marks a token, and the one that says which are near.
@@ -217,10 +218,15 @@ class TokenModel:
         tokens, marked, x = self._saved
         d = x.shape[-1]
         d_logits = d_logits.reshape(-1, self.n_jobs * self.n_symbols)  # (B n, J V)
-        self.gradients["unembedding"][...] = x.reshape(-1, d).T @ d_logits
-        d_x = (d_logits @ self.parameters["unembedding"].T).reshape(x.shape)  # (B, n, d)
+        with np.errstate(over="ignore", invalid="ignore"):  # the layers refuse what overflows
+            d_unembedding = x.reshape(-1, d).T @ d_logits  # (d, J V)
+            d_x = (d_logits @ self.parameters["unembedding"].T).reshape(x.shape)  # (B, n, d)
+        _check.no_overflow(
+            "the gradient", (d_unembedding, d_x), {"d_logits": d_logits, **self.parameters}
+        )
         for layer in reversed(self.layers):
             d_x = d_x + layer.backward(d_x)
+        self.gradients["unembedding"][...] = d_unembedding
         self.gradients["marker"][...] = 0.0
         if marked is not None:
             self.gradients["marker"] += d_x[np.arange(len(d_x)), marked].sum(axis=0)

@@ -1,5 +1,6 @@
 """Multi-head attention: split, attend, concatenate, project."""
 
+import math
 from typing import Literal, overload
 
 import numpy as np
@@ -141,7 +142,8 @@ def multi_head_attention(
         What keys and values are made from: cross-attention.  None = from ``x`` itself.
     mask : bool array broadcastable to (..., h, Tq, Tk), optional
         True = this query may look at this key.  Tq = n, and Tk = m, or n without a context.
-        A mask per sequence of a batch needs a head axis: ``mask[:, None]``.
+        A mask per sequence of a batch needs a head axis: ``mask[:, None]``.  Without it,
+        (B, Tq, Tk) is read as one mask per head, and nothing fails where B = h.
     n_kv_heads : int, optional
         Number of heads that have keys and values of their own; it must divide ``n_heads``.
         Head i reads those of number ``i // (n_heads // n_kv_heads)``, so that neighbours share.
@@ -161,9 +163,11 @@ def multi_head_attention(
     ------
     ValueError
         ``n_heads`` does not divide a width, ``n_kv_heads`` does not divide ``n_heads``, or two
-        sizes disagree; the message names the argument, both sizes and the way out.
+        sizes disagree; the message names the argument, both sizes and how to fix it.  Or finite
+        numbers are so large that their products leave the range of floats.
     TypeError
-        A number of heads is not an integer, ``mask`` is not boolean, or an array is not real.
+        A number of heads is not an integer, ``mask`` is not boolean, an array is not real, or
+        ``return_weights`` is not True or False.
 
     See Also
     --------
@@ -196,6 +200,7 @@ def multi_head_attention(
     >>> multi_head_attention(x, w_q, w_k[:, :4], w_v[:, :4], w_o, n_heads=2, n_kv_heads=1).shape
     (4, 8)
     """
+    return_weights = _check.flag("return_weights", return_weights)
     x = _check.real_array("x", x, axes=("n", "d"))
     source_name = "x" if context is None else "context"
     source = x if context is None else _check.real_array("context", context, axes=("m", "d_c"))
@@ -232,13 +237,25 @@ def multi_head_attention(
         k = split_heads(k, n_kv_heads)  # (..., h_kv, Tk, d_k)
         v = split_heads(v, n_kv_heads)  # (..., h_kv, Tk, d_v)
         if in_blocks:
-            return merge_heads(attention_output(q, k, v, mask)) @ w_o  # (..., Tq, d_out)
+            out = merge_heads(attention_output(q, k, v, mask)) @ w_o  # (..., Tq, d_out)
+            _refuse_overflow(out, x, source_name, source, w_q, w_k, w_v, w_o)
+            return out
         if n_kv_heads < n_heads:
             # No larger than the keys and values of h heads; the mask and all else stay as they are.
             k, v = (np.repeat(a, n_heads // n_kv_heads, axis=-3) for a in (k, v))  # (..., h, Tk, .)
         heads, weights = scaled_dot_product_attention(q, k, v, mask)  # (..., h, Tq, d_v)
         out = merge_heads(heads) @ w_o  # (..., Tq, d_out)
+        _refuse_overflow(out, x, source_name, source, w_q, w_k, w_v, w_o)
     return (out, weights) if return_weights else out
+
+
+def _refuse_overflow(out, x, source_name, source, w_q, w_k, w_v, w_o):
+    """Raise if finite arrays made NaN, by products that overflow with both signs."""
+    if math.isfinite(out.sum()) or not np.isnan(out).any():
+        return
+    arrays = {"x": x, source_name: source, "w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
+    if all(np.isfinite(array).all() for array in arrays.values()):
+        _check.no_overflow("a projection", (out,), arrays)
 
 
 def _side_by_side(*weights):

@@ -8,7 +8,11 @@ References
 Okabe and Ito (2008), "Color universal design"; the last two colours are our extension.
 """
 
+import re
+
 import numpy as np
+
+from mha_lib import _check
 
 HEAD_COLOURS = [
     "#0072B2",  # blue
@@ -30,11 +34,13 @@ WEIGHT_COLOURS = (
 
 def head_colour(head: int) -> str:
     """Return the colour of a head, counted from 0; after the eighth the colours repeat."""
-    return HEAD_COLOURS[head % len(HEAD_COLOURS)]
+    return HEAD_COLOURS[_check.integer("head", head, minimum=0) % len(HEAD_COLOURS)]
 
 
 def ink(colour: str) -> str:
     """Return black or white, whichever is easier to read on a colour (WCAG 2 contrast)."""
+    if not isinstance(colour, str) or not re.fullmatch("#[0-9a-fA-F]{6}", colour):
+        raise ValueError(f"colour={colour!r}, but must be like {HEAD_COLOURS[0]!r}: use six digits")
     channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     return "#000000" if linear @ (0.2126, 0.7152, 0.0722) > 0.179 else "#ffffff"

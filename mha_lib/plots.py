@@ -3,16 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends import BackendFilter, backend_registry
-from matplotlib.colors import ListedColormap
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
+from mha_lib import _check
 from mha_lib._types import FloatArray, IntArray
 from mha_lib.palette import HEAD_COLOURS, head_colour, ink
+
+with _check.needing_book("mha_lib.plots"):
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.backends import BackendFilter, backend_registry
+    from matplotlib.colors import ListedColormap
+    from matplotlib.ticker import MaxNLocator
 
 # Narrow and with large type, so that a figure shrunk to a telephone's width can still be read.
 FIGURE_WIDTH = 5.2  # inches
@@ -79,14 +82,14 @@ def panel_axes(n_panels: int, n_columns: int = 2, panel_height: float = 2.6) -> 
     return axes[:n_panels]
 
 
-def plot_weight_rows(rows: ArrayLike, names: Sequence[str], ax: Axes) -> Axes:
+def plot_weight_rows(rows: ArrayLike, names: str | Sequence[str], ax: Axes) -> Axes:
     """Draw rows of attention weights as bars, one bar a token.
 
     Parameters
     ----------
     rows : float array, (r, n)
         One row of weights per series.
-    names : list of str, length r
+    names : list of str, length r, or str for one row
         What to call each row in the legend.
     ax : matplotlib Axes
 
@@ -95,6 +98,7 @@ def plot_weight_rows(rows: ArrayLike, names: Sequence[str], ax: Axes) -> Axes:
     ax : matplotlib Axes
     """
     rows = np.atleast_2d(rows)  # (r, n)
+    names = [names] if isinstance(names, str) else names
     n_rows, n = rows.shape
     width = 0.8 / n_rows
     for i, (row, name) in enumerate(zip(rows, names, strict=True)):
@@ -217,7 +221,7 @@ def plot_trained_frontier(
 
 
 def plot_attention_map(
-    weights: ArrayLike, tokens: Sequence[str], ax: Axes, title: str = ""
+    weights: ArrayLike, tokens: str | Sequence[str], ax: Axes, title: str = ""
 ) -> Axes:
     """Draw one head's attention weights: a row per query, a column per key.
 
@@ -225,8 +229,9 @@ def plot_attention_map(
     ----------
     weights : float array, (Tq, Tk)
         Each between 0 (dark) and 1 (light).
-    tokens : list of str
-        Names of the tokens; used for keys and, where their number fits, for queries.
+    tokens : list of str, or str
+        Names of the tokens, or a text with spaces between them; used for keys and, where their
+        number fits, for queries.
     ax : matplotlib Axes
     title : str, optional
 
@@ -236,6 +241,11 @@ def plot_attention_map(
     """
     ax.imshow(weights, cmap=WEIGHT_MAP, vmin=0, vmax=1)
     n_queries, n_keys = np.shape(weights)
+    tokens = _check.words("tokens", tokens)
+    _check.same_size(
+        "tokens", len(tokens[: max(n_queries, n_keys)]), "weights (its longer side)",
+        max(n_queries, n_keys), "name each token",
+    )  # fmt: skip
     ax.set_xticks(range(n_keys), tokens[:n_keys], rotation=90)
     ax.set_yticks(range(n_queries), tokens[:n_queries])
     ax.tick_params(length=0, labelsize=FONT_SIZE - 2)
@@ -244,14 +254,14 @@ def plot_attention_map(
 
 
 def plot_attention_maps(
-    weights: FloatArray, tokens: Sequence[str], axes: Sequence[Axes]
+    weights: FloatArray, tokens: str | Sequence[str], axes: Sequence[Axes]
 ) -> Sequence[Axes]:
     """Draw the attention weights of several heads, each under its number and colour.
 
     Parameters
     ----------
     weights : float array, (h, Tq, Tk)
-    tokens : list of str, length Tk
+    tokens : list of str, or str, Tk words
     axes : list of matplotlib Axes, length h
 
     Returns

@@ -50,6 +50,7 @@ def rotary_angles(n: Integer, d_k: Integer) -> FloatArray:
     n = _check.integer("n", n, minimum=0)
     d_k = _check.integer("d_k", d_k, minimum=2)
     _even("d_k", d_k)
+    _check.room("n", n, n * d_k)
     frequencies = BASE ** (-np.arange(0, d_k, 2) / d_k)  # (d_k // 2,)
     return np.arange(n)[:, None] * frequencies  # (n, d_k // 2)
 
@@ -74,7 +75,7 @@ def rotate(x: ArrayLike, angles: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        The shapes do not fit; the message gives both.
+        The shapes do not fit, or an array holds inf or NaN; the message names it.
     TypeError
         An array is not real.
 
@@ -91,6 +92,8 @@ def rotate(x: ArrayLike, angles: ArrayLike) -> FloatArray:
     """
     x = _check.real_array("x", x, axes=("n", "d_k"))
     angles = _check.matrix("angles", angles, axes=("n", "d_k // 2"))
+    _check.finite("x", x)
+    _check.finite("angles", angles)
     n, d_k = x.shape[-2:]
     _even("x axis d_k", d_k)
     if angles.shape != (n, d_k // 2):

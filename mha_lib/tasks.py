@@ -105,8 +105,9 @@ class MarkedAndMean:
 
     def __post_init__(self) -> None:
         _check.integer_fields(self, ["n"], minimum=2)
-        _check.integer_fields(self, ["width", "d"], minimum=1)
+        _check.integer_fields(self, ["width"], minimum=1)
         _check.integer_fields(self, ["n_near"], minimum=0)
+        _check.integer_fields(self, ["d"], minimum=-np.inf)  # refused below, with what is enough
         if self.n_near >= self.n:
             raise ValueError(
                 f"n_near={self.n_near} leaves none of n={self.n} tokens to mark: "
@@ -128,6 +129,7 @@ class MarkedAndMean:
         """Return a `VectorBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
+        _check.room("n_sequences", n_sequences, n_sequences * self.n * self.d)
         x = np.zeros((n_sequences, self.n, self.d))  # (B, n, d)
         vectors = rng.normal(size=(n_sequences, self.n, self.width))  # (B, n, width)
         marked = rng.integers(self.n - self.n_near, size=n_sequences)  # (B,)
@@ -195,6 +197,7 @@ class ThreeJobs:
         """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
+        _check.room("n_sequences", n_sequences, n_sequences * self.n * self.n_symbols)
         # A small shape makes some probabilities much larger than others; none is exactly 0.
         likely = rng.gamma(0.5, size=(n_sequences, self.n_symbols)) + 1e-6
         ends = np.cumsum(likely, axis=1) / likely.sum(axis=1, keepdims=True)  # (B, V)
@@ -254,6 +257,8 @@ class RepeatedSequence:
 
     def __post_init__(self) -> None:
         _check.integer_fields(self, ["n", "n_symbols", "shortest", "longest"], minimum=2)
+        if self.n < 3:
+            raise ValueError("n=2 has no room for a block of 2 and its repetition: use n >= 3")
         if not self.shortest <= self.longest <= min(self.n_symbols, self.n - 1):
             raise ValueError(
                 f"shortest={self.shortest} and longest={self.longest} do not fit "
@@ -270,6 +275,7 @@ class RepeatedSequence:
         """Return a `TokenBatch` of ``n_sequences`` sequences, drawn from ``rng``."""
         rng = _check.generator("rng", rng)
         n_sequences = _check.integer("n_sequences", n_sequences, minimum=1)
+        _check.room("n_sequences", n_sequences, n_sequences * self.n * self.n_symbols)
         period = rng.integers(self.shortest, self.longest + 1, size=n_sequences)  # (B,)
         order = rng.random((n_sequences, self.n_symbols)).argsort(axis=1)  # (B, V): a shuffle each
         place = np.arange(self.n + 1) % period[:, None]  # (B, n + 1): place in the block

@@ -12,6 +12,7 @@ from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Task, Train
 
 ModelT = TypeVar("ModelT", bound=Trainable)
 Progress = Callable[[range], Iterable[int]]
+SAFE_NORMS = (1e-9, 1e18)  # the squares between these keep their digits, in float32 too
 
 
 def cross_entropy(
@@ -62,6 +63,7 @@ def cross_entropy(
     right = np.expand_dims(targets, -1)  # (..., 1)
     losses = np.log(total) - np.take_along_axis(z, right, axis=-1)  # (..., 1)
     share = np.where(counted, 1 / n_counted, 0.0)[..., None]  # (..., 1)
+    losses[share == 0] = 0.0  # it may be inf, and 0 times inf is NaN
     d_logits = e / total
     np.put_along_axis(d_logits, right, np.take_along_axis(d_logits, right, axis=-1) - 1, axis=-1)
     d_logits *= share
@@ -114,7 +116,7 @@ def _answers(
     """Return scores, right symbols and where they count as arrays that fit together."""
     logits = _check.real_array("logits", logits, axes)
     targets = _check.integer_array("targets", targets)
-    counted = _check.boolean_mask("counted", counted)
+    counted = _check.boolean_mask("counted", counted, true="there is a right answer")
     for name, array in (("targets", targets), ("counted", counted)):
         _check.same_size(
             f"{name} (its shape)", array.shape, "logits (all but the last axis)",
@@ -138,7 +140,7 @@ def squared_error(
     targets : float array, (..., c)
         What should have.
     importance : float array, (c,)
-        Factor of each column's error.
+        Factor of each column's error, not negative.
 
     Returns
     -------
@@ -150,7 +152,8 @@ def squared_error(
     Raises
     ------
     ValueError
-        Shapes disagree, there are no numbers, or an array holds inf or NaN.
+        Shapes disagree, there are no numbers, an array holds inf or NaN, or ``importance`` is
+        negative.
     TypeError
         An array is not real.
 
@@ -172,9 +175,15 @@ def squared_error(
         raise ValueError(f"outputs has shape {outputs.shape}, no number at all: give at least one")
     for name, array in (("outputs", outputs), ("targets", targets), ("importance", importance)):
         _check.finite(name, array)
-    difference = outputs - targets
-    weighted = importance * difference
-    return float((weighted * difference).mean()), 2 * weighted / difference.size
+    if (importance < 0).any():
+        raise ValueError(
+            f"importance holds {importance.min()}, which would reward errors: use importance >= 0"
+        )
+    with np.errstate(over="ignore"):  # the loss of a hopeless answer may be inf
+        # What has no importance may be as far off as it likes: 0 times inf is NaN.
+        difference = np.where(importance == 0, 0, outputs - targets)  # (..., c)
+        weighted = importance * difference
+        return float((weighted * difference).mean()), 2 * weighted / difference.size
 
 
 class Adam:
@@ -214,46 +223,83 @@ class Adam:
         decay: Sequence[float] = (0.9, 0.99),
         epsilon: float = 1e-8,
     ) -> None:
+        _changeable("parameters", parameters)
         for name, parameter in parameters.items():
-            if not isinstance(parameter, np.ndarray) or parameter.dtype not in _check.FLOATS:
-                raise TypeError(
-                    f"parameter {name!r} must be a float array, to be changed in place: "
-                    f"make it one with np.array(..., np.float64)"
-                )
-        if np.shape(decay) != (2,):
-            raise ValueError(f"decay={decay!r}, but must be a pair: use (0.9, 0.99)")
-        self.decay = tuple(_check.fraction("decay", keep) for keep in decay)
-        if 1.0 in self.decay:
-            raise ValueError(f"decay={decay!r} would learn nothing: use numbers below 1")
-        self.parameters, self.epsilon = parameters, _check.positive("epsilon", epsilon)
+            _check.finite(f"parameters[{name!r}]", parameter)
+        pair = _check.real_array("decay", decay)
+        if pair.shape != (2,) or not ((pair >= 0) & (pair < 1)).all():
+            raise ValueError(
+                f"decay={decay!r}, but must be a pair of numbers from 0 to below 1: "
+                f"use decay=(0.9, 0.99)"
+            )
+        self.decay = float(pair[0]), float(pair[1])
+        self.parameters, self.epsilon = parameters, _check.positive("epsilon", epsilon, 1e-8)
         self._mean = {name: np.zeros_like(p) for name, p in parameters.items()}
         self._square = {name: np.zeros_like(p) for name, p in parameters.items()}
         self._n_steps = 0
 
     def step(self, gradients: Mapping[str, FloatArray], learning_rate: float) -> None:
-        """Move every parameter against its gradient, (same names and shapes)."""
+        """Move every parameter against its gradient, (same names and shapes).
+
+        Raises
+        ------
+        ValueError
+            Names or shapes differ, the rate is not above 0, a gradient holds inf, NaN or a number
+            too large to be squared, or a parameter would leave the range of floats.  No parameter
+            has moved then, and no running mean.
+        TypeError
+            A gradient or the rate is not real.
+        """
+        learning_rate = _check.positive("learning_rate", learning_rate, 0.01)
+        _check.has("gradients", gradients, ["keys"], "a dict of float arrays")
         if gradients.keys() != self.parameters.keys():
             raise ValueError(
-                f"gradients are for {', '.join(gradients)}, but parameters are "
-                f"{', '.join(self.parameters)}: give every parameter its gradient"
+                f"gradients are for {', '.join(map(str, gradients))}, but parameters are "
+                f"{', '.join(map(str, self.parameters))}: give every parameter its gradient"
             )
-        for name, parameter in self.parameters.items():
-            _check.same_shape(
-                f"gradient {name!r}", gradients[name], "its parameter", parameter,
-                "give every number its gradient",
-            )  # fmt: skip
-        self._n_steps += 1
+        checked = {name: self._gradient(name, gradients[name]) for name in self.parameters}
+        n_steps = self._n_steps + 1
         keep_mean, keep_square = self.decay
         # Both means start at 0; these factors undo what that takes from the first steps.
-        full_mean = 1 - keep_mean**self._n_steps
-        full_square = 1 - keep_square**self._n_steps
+        full_mean = 1 - keep_mean**n_steps
+        full_square = 1 - keep_square**n_steps
+        after = {}
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            for name, parameter in self.parameters.items():
+                gradient, mean, square = checked[name], self._mean[name], self._square[name]
+                mean = mean + (1 - keep_mean) * (gradient - mean)
+                square = square + (1 - keep_square) * (gradient**2 - square)
+                moved = parameter - (
+                    learning_rate
+                    * (mean / full_mean)
+                    / (np.sqrt(square / full_square) + self.epsilon)
+                )
+                after[name] = mean, square, moved.astype(parameter.dtype, copy=False)
+                if not np.isfinite(after[name][-1]).all():
+                    _check.finite(f"parameters[{name!r}]", parameter)
+                    raise ValueError(
+                        f"parameters[{name!r}] would leave the range of floats with "
+                        f"learning_rate={learning_rate}: use a smaller learning_rate"
+                    )
+        self._n_steps = n_steps
         for name, parameter in self.parameters.items():
-            gradient, mean, square = gradients[name], self._mean[name], self._square[name]
-            mean += (1 - keep_mean) * (gradient - mean)
-            square += (1 - keep_square) * (gradient**2 - square)
-            parameter -= (
-                learning_rate * (mean / full_mean) / (np.sqrt(square / full_square) + self.epsilon)
+            self._mean[name][...], self._square[name][...], parameter[...] = after[name]
+
+    def _gradient(self, name, gradient):
+        """Return the gradient of a parameter as an array whose squares are finite."""
+        parameter, name = self.parameters[name], f"gradients[{name!r}]"
+        gradient = _check.real_array(name, gradient)
+        _check.same_shape(
+            name, gradient, "its parameter", parameter, "give every number its gradient"
+        )
+        largest = np.abs(gradient).max(initial=0)
+        if not largest <= np.sqrt(np.finfo(parameter.dtype).max):  # nor is a NaN
+            _check.finite(name, gradient)
+            raise ValueError(
+                f"{name} holds a number of size {largest:.0e}, whose square overflows: "
+                f"shrink it with clip_gradients(gradients, 1.0)"
             )
+        return gradient
 
 
 def clip_gradients(gradients: Mapping[str, FloatArray], largest_norm: float) -> float:
@@ -269,14 +315,14 @@ def clip_gradients(gradients: Mapping[str, FloatArray], largest_norm: float) -> 
     Returns
     -------
     norm : float
-        The length before.
+        The length before; inf where that is beyond floats, and the gradients are shrunk still.
 
     Raises
     ------
     ValueError
-        ``largest_norm`` is not above 0, or not finite.
+        ``largest_norm`` is not above 0, or not finite; or a gradient holds inf or NaN.
     TypeError
-        ``largest_norm`` is not a real number.
+        ``largest_norm`` is not a real number, or a gradient is not a float array.
 
     Examples
     --------
@@ -286,12 +332,45 @@ def clip_gradients(gradients: Mapping[str, FloatArray], largest_norm: float) -> 
     >>> gradients["w"]
     array([0.6, 0.8])
     """
-    largest_norm = _check.positive("largest_norm", largest_norm)
-    norm = float(np.sqrt(sum(np.vdot(g, g) for g in gradients.values())))
-    if norm > largest_norm:
-        for gradient in gradients.values():
-            gradient *= largest_norm / norm
-    return norm
+    largest_norm = _check.positive("largest_norm", largest_norm, 1.0)
+    _changeable("gradients", gradients)
+    with np.errstate(over="ignore", under="ignore"):
+        norm = float(np.sqrt(sum(np.vdot(g, g) for g in gradients.values())))
+    if SAFE_NORMS[0] < norm < SAFE_NORMS[1]:
+        if norm > largest_norm:
+            for gradient in gradients.values():
+                gradient *= largest_norm / norm
+        return norm
+    # Squares overflow, or vanish, long before the gradients do: again, with moderate numbers.
+    for name, gradient in gradients.items():
+        _check.finite(f"gradients[{name!r}]", gradient)
+    top = max((float(np.abs(g).max(initial=0)) for g in gradients.values()), default=0.0)
+    if top == 0:
+        return 0.0
+    moderate = {name: g.astype(np.float64) / top for name, g in gradients.items()}
+    share = float(np.sqrt(sum(np.vdot(g, g) for g in moderate.values())))  # norm / top
+    if share > largest_norm / top:
+        for name, gradient in gradients.items():
+            gradient[...] = moderate[name] / share * largest_norm
+    return top * share
+
+
+def _changeable(kind, arrays):
+    """Raise unless all arrays of a dict can be changed in place."""
+    _check.has(kind, arrays, ["items"], "a dict of float arrays")
+    for key, array in arrays.items():
+        name = f"{kind}[{key!r}]"
+        if (
+            not isinstance(array, np.ndarray)
+            or array.dtype not in _check.FLOATS
+            or not array.flags.writeable
+            or isinstance(array, np.matrix)  # its products are others
+        ):
+            raise TypeError(
+                f"{name} must be a float array, to be changed in place: "
+                f"make it one with np.array({name}, np.float64)"
+            )
+        _check.real_array(name, array)  # refuses masked arrays
 
 
 @dataclass(frozen=True)
@@ -303,7 +382,7 @@ class Recipe:
     n_steps : int
         Number of steps.
     learning_rate : float
-        Its largest value.
+        What warm-up and decay scale down, so that no rate is larger.
     n_sequences : int, default 32
         Sequences in a batch, drawn anew for each step.
     n_warm_up : int, default 20
@@ -328,12 +407,17 @@ class Recipe:
 
     def __post_init__(self) -> None:
         _check.integer_fields(self, ["n_steps", "n_sequences", "n_warm_up"], minimum=1)
-        _check.positive("learning_rate", self.learning_rate)
-        _check.positive("largest_norm", self.largest_norm)
+        _check.positive("learning_rate", self.learning_rate, 0.01)
+        _check.positive("largest_norm", self.largest_norm, 1.0)
         _check.fraction("last_rate", self.last_rate)
 
-    def rate(self, step: int) -> float:
+    def rate(self, step: Integer) -> float:
         """Return the learning rate of a step, counted from 1: a rise, then half a cosine."""
+        step = _check.integer("step", step, minimum=0)
+        if step > self.n_steps:
+            raise ValueError(
+                f"step={step}, but there are n_steps={self.n_steps}: use step <= n_steps"
+            )
         warm = min(1.0, step / self.n_warm_up)
         cosine = (1 + np.cos(np.pi * step / self.n_steps)) / 2
         return float(self.learning_rate * warm * (self.last_rate + (1 - self.last_rate) * cosine))
@@ -349,7 +433,7 @@ class History:
         Loss of each step's batch, before the step.  Batches are new, so that it is no loss of
         memorised data.
     measures : list of float64 array, one per step
-        What the model measures beside the loss, one number per job.
+        What the model measures besides the loss, one number per job.
     snapshots : dict of int to object
         What ``watch`` returned, by the number of steps done.
 
@@ -427,8 +511,14 @@ def fit(
             _check.has(name, function, ["__call__"], "a function, or None")
     # The 1 keeps these batches apart from those that anyone draws from a plain seed.
     rng = np.random.default_rng([_check.integer("seed", seed, minimum=0), 1])
-    _check.has("watch_at", watch_at, ["__iter__"], "a list of steps")
-    watched = {_check.integer("watch_at", step, minimum=0) for step in watch_at}
+    try:
+        asked = list(watch_at)
+    except TypeError:
+        raise TypeError(
+            f"watch_at is of type {type(watch_at).__name__}, which holds no steps: "
+            f"pass a list of steps"
+        ) from None
+    watched = {_check.integer("watch_at", step, minimum=0) for step in asked}
     if max(watched, default=0) > recipe.n_steps:
         raise ValueError(
             f"watch_at names step {max(watched)}, but there are n_steps={recipe.n_steps}: "
@@ -445,7 +535,7 @@ def fit(
                 loss, d_outputs, measures = model.loss(model.forward(batch), batch)
                 model.backward(d_outputs)
                 norm = clip_gradients(model.gradients, recipe.largest_norm)
-            if not np.isfinite(loss + norm):
+            if not np.isfinite(loss + norm * norm):  # Adam squares the gradients
                 raise _check.NotFiniteError(f"the loss is {loss}, its gradient has length {norm}")
         except _check.NotFiniteError as error:
             if step == 1:  # nothing was learned yet: the model or its data are to blame

@@ -176,3 +176,23 @@ def test_no_weights_have_no_gradient(shape):
     assert_array_equal(
         softmax_backward(np.zeros(shape), np.zeros(shape)), np.zeros(shape), strict=True
     )
+
+
+@pytest.mark.parametrize("row", [[np.inf, 1.0, np.inf], [np.nan, 1.0, 2.0], [-np.inf] * 3])
+def test_in_place_softmax_of_what_is_not_finite_is_softmax(row):
+    z = np.array([row, [1.0, 2.0, 3.0]])
+    expected = softmax(z)
+    assert_allclose(softmax_in_place(z), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("gradient", [np.inf, -np.inf, np.nan])
+def test_where_a_weight_is_0_so_is_the_gradient_of_the_score(gradient):
+    weights = np.array([[0.25, 0.0, 0.75]])
+    d_z = softmax_backward([[1.0, gradient, 2.0]], weights)
+    assert_allclose(d_z, [[0.25 * (1 - 1.75), 0.0, 0.75 * (2 - 1.75)]])
+
+
+def test_huge_gradients_make_no_nan():
+    d_z = softmax_backward([[1.7e308, -1.7e308, 0.0]], [[0.5, 0.25, 0.25]])
+    assert not np.isnan(d_z).any()
+    assert d_z[0, 0] > 0 > d_z[0, 1]

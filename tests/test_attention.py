@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mha_lib import causal_mask, scaled_dot_product_attention
 from mha_lib.attention import scaled_dot_product_attention_backward
+from mha_lib.blocked import attention_output
 from tests import reference
 from tests.gradients import TOLERANCE, relative_error
 
@@ -344,3 +345,55 @@ def test_the_backward_leaves_read_only_arrays_in_any_memory_order_alone(rng, qkv
         gradients(*map(awkward, arrays)), gradients(*arrays), strict=True
     ):
         assert_allclose(gradient, expected, atol=1e-13)
+
+
+# --- numbers near the ends of the range -------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_that_overflow_with_both_signs_are_added_up_right(dtype):
+    huge = np.sqrt(np.finfo(dtype).max) * 2  # its square overflows
+    q = np.full((1, 4), huge, dtype)
+    k = np.array([[huge, -huge, huge, -huge], [0, 0, 0, 0], [1 / huge, 0, 0, 0]], dtype)
+    v = np.array([[2.0], [3.0], [5.0]], dtype)
+    out, weights = scaled_dot_product_attention(q, k, v)
+    expected = np.exp([0, 0, 0.5]) / np.exp([0, 0, 0.5]).sum()  # the scores are 0, 0 and 1 / 2
+    assert_allclose(weights, [expected], rtol=1e-6)
+    assert_allclose(out, expected[None] @ v, rtol=1e-6)
+    assert weights.dtype == out.dtype == dtype
+    assert_allclose(attention_output(q[None], k[None], v[None])[0], out, rtol=1e-6)
+
+
+def test_a_score_that_only_overflows_on_the_way_is_finite():
+    big = 1.5e154  # its square is 2.25e308, beyond float64; half of that is not
+    q = np.full((1, 3), big)
+    k = np.array([[big, big, -big], [big, 0.1 * big, 0.0]])  # scores: 1, and 1.1, times 2.25e308
+    _, weights = scaled_dot_product_attention(q / 2, k, np.ones((2, 5)))
+    assert_array_equal(weights, [[0.0, 1.0]])
+
+
+def test_scores_that_do_overflow_count_as_infinite():
+    q, k = np.full((1, 2), 1e200), np.array([[1e200, 0], [-1e200, 0], [1e200, 1e200]])
+    _, weights = scaled_dot_product_attention(q, k, np.ones((3, 5)))
+    assert_array_equal(weights, [[0.5, 0.0, 0.5]])
+    _, weights = scaled_dot_product_attention(q, k[1:2], np.ones((1, 5)))
+    assert_array_equal(weights, [[0.0]])  # -inf alone, without a mask
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e200, 1e300])
+def test_finite_numbers_of_any_size_make_no_nan(rng, size):
+    for _ in range(20):
+        q, k, v = (size * rng.normal(size=shape) for shape in ((5, 11), (7, 11), (7, 13)))
+        out, weights = scaled_dot_product_attention(q, k, v, rng.random((5, 7)) < 0.7)
+        assert not np.isnan(out).any()
+        assert not np.isnan(weights).any()
+
+
+def test_empty_axes_are_empty_answers():
+    out, weights = scaled_dot_product_attention(np.ones((0, 3)), np.ones((7, 3)), np.ones((7, 5)))
+    assert (out.shape, weights.shape) == ((0, 5), (0, 7))
+    out, weights = scaled_dot_product_attention(np.ones((5, 3)), np.ones((0, 3)), np.ones((0, 2)))
+    assert_array_equal(out, np.zeros((5, 2)))
+    assert weights.shape == (5, 0)
+    out, _ = scaled_dot_product_attention(np.ones((5, 3)), np.ones((7, 3)), np.ones((7, 0)))
+    assert out.shape == (5, 0)

@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from mha_lib import blocked, multihead
 from mha_lib.attention import scaled_dot_product_attention
@@ -310,3 +311,10 @@ def test_memory_grows_with_n_and_not_with_its_square(rng, monkeypatch):
         tracemalloc.stop()
     one_block = 8 * blocked.BLOCK * blocked.KEYS
     assert peak < 2 * one_block + 10 * x.nbytes  # all weights would be over 20 such blocks
+
+
+def test_values_that_are_small_beside_others_keep_their_digits():
+    q, k = np.array([[[-30.0]]], np.float32), np.array([[[1.0], [1.0]]], np.float32)
+    v = np.array([[[1.0, 1e-35], [1.0, 1e-35]]], np.float32)
+    assert_allclose(attention_output(q, k, v), scaled_dot_product_attention(q, k, v)[0], rtol=1e-6)
+    assert_allclose(attention_output(q, k, v)[0, 0], [1, 1e-35], rtol=1e-6)

@@ -265,3 +265,18 @@ def test_html_is_escaped():
     assert not {"i", "b"} & {
         tag.name for tag in BeautifulSoup(table._repr_html_(), "html.parser").find_all()
     }
+
+
+def test_an_answer_of_nan_is_no_hidden_mistake():
+    broken = dataclasses.replace(
+        CATALOGUE[0],
+        step="softmax",
+        function=lambda z: np.full(np.shape(z), np.nan),
+        hiding_input=lambda: ((np.ones((5, 7)),), {}),
+    )
+    assert np.isnan(hidden_error(broken))
+    assert Effect("any", (0.0, np.nan)).noticed
+
+
+def test_an_effect_without_numbers_shows_itself():
+    assert repr(Effect("any")) == "hidden"

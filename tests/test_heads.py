@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mha_lib import causal_mask, softmax
+from mha_lib import causal_mask, padding_mask, softmax
 from mha_lib.heads import (
     attention_mass,
     chance_mass,
@@ -462,3 +462,11 @@ def test_a_study_refuses_to_report_on_the_data_that_it_chose_on(rng):
     for same in (batch, copied):
         with pytest.raises(ValueError, match="tuning and reporting are the same data"):
             study_pruning(model, batch, same)
+
+
+def test_chance_of_targets_of_many_sequences_needs_a_mask_of_each():
+    targets, mask = marked_token([0, 1], 4), padding_mask([1, 4], 4)
+    # Three of the eight queries' keys: the first sequence has one key, which is marked.
+    assert chance_mass(targets, mask[:, 0]) == (1 + 0.25) / 2
+    # Targets of one sequence may meet masks of many.
+    assert chance_mass(targets[0], mask) == (1 + 0.25) / 2

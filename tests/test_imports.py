@@ -124,6 +124,45 @@ def test_importing_the_library_loads_numpy_and_nothing_else():
     assert loaded("mha_lib") - loaded("numpy") - sys.stdlib_module_names == {"mha_lib"}
 
 
+BLOCK = """
+import importlib.abc, sys
+
+class Blocked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {packages}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+import {module}
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "missing"),
+    [("plots", "matplotlib"), ("widgets", "anywidget"), ("widgets", "traitlets")]
+    + [(f"widgets.{path.stem}", "anywidget") for path in (PACKAGE / "widgets").glob("[a-z]*.py")],
+)
+def test_without_its_packages_a_module_says_how_to_install_them(module, missing):
+    program = BLOCK.format(packages={missing}, module=f"mha_lib.{module}")
+    result = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", program], cwd=PACKAGE.parent, capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == (
+        f"ModuleNotFoundError: mha_lib.{module.split('.')[0]} needs {missing}, "
+        f'which is not installed: pip install "mha_lib[book]"'
+    )
+
+
+@pytest.mark.parametrize("module", sorted(set(LEVEL) - {"plots", "widgets", "encoder"}))
+def test_all_other_modules_need_numpy_alone(module):
+    program = BLOCK.format(packages=DRAWING, module=f"mha_lib.{module}")
+    result = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", program], cwd=PACKAGE.parent, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_no_module_shares_its_name_with_a_public_function_or_class():
     modules = {name_of(path).split(".")[-1] for path in FILES}
     public = {

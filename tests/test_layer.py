@@ -275,7 +275,7 @@ def test_a_forward_that_was_refused_leaves_the_one_before(rng):
     layer.forward(x)
     weights, d_x = layer.weights, layer.backward(x)
     for refused in (x * np.inf, x * 1e200):
-        with pytest.raises(ValueError, match="inf or NaN"):
+        with pytest.raises(ValueError, match=r"x holds inf or NaN|leaves the range of floats"):
             layer.forward(refused)
     assert layer.weights is weights
     assert_array_equal(layer.backward(x), d_x)
@@ -399,3 +399,17 @@ def test_an_empty_context_gives_nothing(rng):
     d_x, d_context = layer.backward(x)
     assert_array_equal(d_x, np.zeros((B, N, D)), strict=True)
     assert_array_equal(d_context, np.zeros((B, 0, DC)), strict=True)
+
+
+def test_a_backward_that_was_refused_changes_no_gradient(rng):
+    layer = MultiHeadAttention(6, 3, rng)
+    x = rng.normal(size=(2, 5, 6))
+    layer.forward(x)
+    layer.backward(np.ones_like(x))
+    before = {name: g.copy() for name, g in layer.gradients.items()}
+    gates = layer.gate_gradients.copy()
+    with pytest.raises(ValueError, match=r"the gradient leaves .* d_out up to 1.7e\+308"):
+        layer.backward(np.full_like(x, 1.7e308))
+    for name, gradient in layer.gradients.items():
+        assert_array_equal(gradient, before[name])
+    assert_array_equal(layer.gate_gradients, gates)

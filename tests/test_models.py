@@ -258,3 +258,15 @@ def test_a_deep_copy_is_trained_alone(model_and_batch):
     assert other.evaluate(batch)[0] < before
     shared = other.layers[0].parameters["w_q"]
     assert any(parameter is shared for parameter in other.parameters.values())
+
+
+def test_a_backward_that_was_refused_changes_no_gradient_of_the_model():
+    task = ThreeJobs(n=5, n_symbols=7)
+    model = TokenModel(task, 6, 3, 0)
+    logits = model.forward(task.batch(np.random.default_rng(0), 11))
+    model.backward(np.ones_like(logits))
+    before = {name: g.copy() for name, g in model.gradients.items()}
+    with pytest.raises(ValueError, match="leaves the range of floats"):
+        model.backward(np.full_like(logits, 1.7e308))
+    for name, gradient in model.gradients.items():
+        np.testing.assert_array_equal(gradient, before[name])

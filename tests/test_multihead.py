@@ -335,3 +335,14 @@ def test_sequences_of_length_0_are_allowed(layer, n, m):
     out, weights = multi_head_attention(**layer, n_heads=H, return_weights=True)
     assert_array_equal(out, np.zeros((B, n, DOUT)), strict=True)  # no query, or no key
     assert_array_equal(weights, np.zeros((B, H, n, m)), strict=True)
+
+
+def test_a_mask_without_a_head_axis_is_one_for_each_head(rng):
+    x, w = rng.normal(size=(3, 5, 6)), rng.normal(size=(4, 6, 6))
+    masks = np.tri(5, dtype=bool) & (rng.random((3, 5, 5)) < 0.6)
+    read = multi_head_attention(x, *w, 3, mask=masks, return_weights=True)[1]  # B = h = 3
+    assert_array_equal(
+        read > 0, np.broadcast_to(masks, (3, 3, 5, 5))
+    )  # the head axis is the second
+    meant = multi_head_attention(x, *w, 3, mask=masks[:, None], return_weights=True)[1]
+    assert_array_equal(meant > 0, np.broadcast_to(masks[:, None], (3, 3, 5, 5)))

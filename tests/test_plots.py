@@ -135,3 +135,13 @@ def test_memory_is_labelled_in_short_units():
     ax = plots.plot_memory([1, 2], {"a": [2**9, 3 * 2**20]}, plt.subplots()[1])
     label = ax.yaxis.get_major_formatter()
     assert [label(b) for b in (512, 3 * 2**20, 2**35)] == ["512 B", "3 MiB", "32 GiB"]
+
+
+def test_a_text_names_tokens_word_by_word(weights):
+    ax = plots.plot_attention_map(weights[1], " ".join(TOKENS), plt.subplots()[1])
+    assert [label.get_text() for label in ax.get_xticklabels()] == TOKENS
+    with pytest.raises(ValueError, match=r"tokens has size 2, but weights .* has size 7"):
+        plots.plot_attention_map(weights[1], "too few", ax)
+    with pytest.raises(TypeError, match="tokens must be a list of words, but holds int 0"):
+        plots.plot_attention_map(weights[1], range(7), ax)
+    assert plots.plot_weight_rows([0.5, 0.5], "one", plt.subplots()[1]).get_ylabel() == "weight"

@@ -370,5 +370,63 @@ def test_training_that_diverges_stops_and_keeps_what_was_learned_before(rate, mo
 def test_a_model_that_is_broken_from_the_start_is_not_said_to_diverge():
     model = small_model()
     model.parameters["unembedding"][0, 0] = np.nan
-    with pytest.raises(ValueError, match="logits holds inf or NaN"):
+    with pytest.raises(ValueError, match=r"'unembedding'. holds inf or NaN"):
         fit(model, JOBS, Recipe(5, 0.02), 0)
+
+
+# --- numbers near the ends of the range -------------------------------------------------------
+
+
+def test_places_that_do_not_count_do_not_spoil_the_loss():
+    loss, d_logits = cross_entropy([[1.7e308, -1.7e308], [0, 0]], [1, 0], [False, True])
+    assert_allclose(loss, math.log(2))
+    assert_allclose(d_logits, [[0, 0], [-0.5, 0.5]])
+    loss, d_outputs = squared_error([[1.7e308, 3.0]], [[-1.7e308, 1.0]], [0.0, 1.0])
+    assert loss == 2.0
+    assert_allclose(d_outputs, [[0.0, 2.0]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1e-30, 1e-22, 1e-15, 1.0, 1e20, 1e37])
+@pytest.mark.parametrize("largest", [1e-25, 1.0, 1e22])
+def test_gradients_of_any_size_are_clipped_to_their_length(dtype, size, largest):
+    gradients = {"w": np.array([3, 0], dtype) * dtype(size), "v": np.array([[4]], dtype)}
+    gradients["v"] *= dtype(size)
+    assert_allclose(clip_gradients(gradients, largest), 5 * size, rtol=1e-6)
+    length = min(5 * size, largest)
+    assert_allclose(gradients["w"], [0.6 * length, 0], rtol=1e-6)
+    assert_allclose(gradients["v"], [[0.8 * length]], rtol=1e-6)
+    assert gradients["w"].dtype == dtype
+
+
+def test_gradients_longer_than_any_float_are_clipped_too():
+    gradients = {"w": np.full(4, 1.5e308)}
+    assert clip_gradients(gradients, 1.0) == np.inf
+    assert_allclose(gradients["w"], np.full(4, 0.5))
+    assert clip_gradients({}, 1.0) == clip_gradients({"w": np.zeros(3)}, 1.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gradient", "rate"),
+    [(1e200, 0.1), (np.nan, 0.1), (1.0, np.nan), (1.0, "0.1"), ([1.0, 2.0], 0.1), (1.0, 1.7e308)],
+)
+def test_adam_changes_nothing_before_it_refuses(gradient, rate):
+    w, v = np.array([1.0]), np.array([2.0, 1e308])
+    asked, other = Adam({"v": v, "w": w}), Adam({"v": v.copy(), "w": w.copy()})
+    for adam in (asked, other):
+        adam.step({"v": np.array([0.5, -0.5]), "w": np.array([0.5])}, 0.1)
+    before = {name: p.copy() for name, p in asked.parameters.items()}
+    with pytest.raises((TypeError, ValueError)):
+        asked.step({"v": np.array([1.0, -1.0]), "w": np.atleast_1d(gradient)}, rate)
+    for name, parameter in asked.parameters.items():
+        assert_array_equal(parameter, before[name])
+    for adam in (asked, other):  # the running means are those of one that was not asked
+        adam.step({"v": np.array([-1.0, 2.0]), "w": np.array([1.0])}, 0.1)
+    for name in before:
+        assert_array_equal(asked.parameters[name], other.parameters[name])
+
+
+def test_adam_takes_lists_and_tiny_gradients():
+    w = np.array([1.0, 1.0])
+    Adam({"w": w}).step({"w": [1e-200, 0]}, 0.1)
+    assert_allclose(w, [1.0, 1.0])

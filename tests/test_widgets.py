@@ -25,6 +25,7 @@ from mha_lib.frontier import job_errors
 from mha_lib.palette import ink
 from mha_lib.train import History
 from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
+from mha_lib.widgets._base import FOLDER
 from mha_lib.widgets.one_distribution import combined_errors
 from mha_lib.widgets.training_playback import smoothed, symbol
 
@@ -498,3 +499,59 @@ def test_head_numbers_can_be_read_on_their_colours(colour):
 
     low, high = sorted([luminance(colour), luminance(ink(colour))])
     assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("text", ["the cat sat", " the  cat\nsat "])
+def test_a_text_is_split_into_words(text):
+    widget = HeadSplitter(tokens=text)
+    assert widget.tokens == ["the", "cat", "sat"]
+    assert widget.weights().shape == (4, 3, 3)
+    widget.tokens = "the cat sat down"
+    assert widget.tokens == ["the", "cat", "sat", "down"]
+    assert widget.weights().shape == (4, 4, 4)
+    assert HeadSplitter(tokens=("a", "b")).tokens == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "told"),
+    [
+        ([1, 2], r"tokens must be a list of words, but holds int 1: pass \[str\(word\)"),
+        (["a", None], "tokens must be a list of words, but holds NoneType None"),
+        (7, "tokens must be a list of words, not int 7: pass a list or a text"),
+        (b"the cat", "tokens must be a list of words, but holds int"),
+    ],
+)
+def test_what_are_no_words_is_refused(tokens, told):
+    with pytest.raises(TypeError, match=told):
+        HeadSplitter(tokens=tokens)
+    widget = HeadSplitter(tokens="the cat")
+    with pytest.raises(TypeError, match=told):
+        widget.tokens = tokens
+    assert widget.tokens == ["the", "cat"]
+
+
+@pytest.mark.parametrize(
+    ("widget", "setting", "value"),
+    [
+        (lambda: OneDistribution(score=1000.25), "score", 1000.75),  # all weight on one token
+        (lambda: Budget(d=640, n_heads=3), "n", 512),
+        (lambda: HeadSplitter(d=15, n_heads=6), "n_heads", 7),
+    ],
+)
+def test_an_answer_with_the_bytes_of_the_one_before_is_told_by_its_key(widget, setting, value):
+    widget, changed = widget(), []
+    widget.observe(lambda change: changed.append(change.name))
+    frame = widget._live
+    setattr(widget, setting, value)
+    assert widget._live == frame
+    assert "_live" not in changed  # so that the page has to watch the key
+    assert "_live_key" in changed
+
+
+def test_the_page_watches_everything_that_a_frame_is_read_from():
+    source = (FOLDER / "common.js").read_text(encoding="utf-8")
+    (read,) = re.findall(r"function frameOf.*?\n}", source, re.DOTALL)
+    (watched,) = re.findall(r"const watched = .*?;", source, re.DOTALL)
+    names = set(re.findall(r'model\.get\("(_\w+)"\)', read)) - {"_settings"}  # these stay
+    assert len(names) == 6
+    assert names <= set(re.findall(r'"(_\w+)"', watched))

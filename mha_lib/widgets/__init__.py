@@ -6,10 +6,13 @@ all settings of its sliders travel with it, so that a published page needs no ke
 there is one, it also computes settings in between and the reader's own data.
 """
 
-from mha_lib.widgets.budget import Budget
-from mha_lib.widgets.head_splitter import HeadSplitter
-from mha_lib.widgets.one_distribution import OneDistribution
-from mha_lib.widgets.pruning import Pruning
-from mha_lib.widgets.training_playback import TrainingPlayback
+from mha_lib import _check
+
+with _check.needing_book("mha_lib.widgets"):
+    from mha_lib.widgets.budget import Budget
+    from mha_lib.widgets.head_splitter import HeadSplitter
+    from mha_lib.widgets.one_distribution import OneDistribution
+    from mha_lib.widgets.pruning import Pruning
+    from mha_lib.widgets.training_playback import TrainingPlayback
 
 __all__ = ["Budget", "HeadSplitter", "OneDistribution", "Pruning", "TrainingPlayback"]

@@ -49,6 +49,17 @@ class Whole(traitlets.TraitType):
         return _check.integer(self.name, value, self.minimum)
 
 
+class Words(traitlets.List):
+    """A list of words; a text is split at spaces."""
+
+    def __init__(self):
+        super().__init__(traitlets.Unicode())
+        self.tag(sync=True)
+
+    def set(self, obj, value):  # traitlets itself would make one word of a text
+        super().set(obj, _check.words(self.name, value))
+
+
 class Number(traitlets.TraitType):
     """A finite real number."""
 

@@ -191,7 +191,10 @@ function show({ model, el: root, signal },
     if (problem.textContent !== why) problem.textContent = why;
     before = now;
   }
-  const watched = [...settings, ...also, "_frames", "_live"].map((key) => `change:${key}`);
+  // Everything that `frameOf` reads: an answer may have the bytes of the one before, so that only
+  // its key changes, or only the reason why there is none.
+  const watched = [...settings, ...also, "_choices", "_frames", "_index", "_problems", "_live",
+    "_live_key", "_live_problem"].map((key) => `change:${key}`);
   let waiting = false;
   function soon() { // several traits may change at once: draw them together
     if (waiting) return;

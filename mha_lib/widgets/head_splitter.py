@@ -11,7 +11,7 @@ from mha_lib._types import FloatArray, Integer
 from mha_lib.attention import scaled_dot_product_attention
 from mha_lib.multihead import merge_heads, split_heads
 from mha_lib.widgets import _picture
-from mha_lib.widgets._base import FrameWidget, Whole, front_end, reason, style
+from mha_lib.widgets._base import FrameWidget, Whole, Words, front_end, reason, style
 
 SENTENCE = "the general visited the queen when she opened the new hospital"
 MOST_TOKENS = 32  # more rows than this cannot be told apart on a page
@@ -23,8 +23,9 @@ class HeadSplitter(FrameWidget):
 
     Parameters
     ----------
-    tokens : list of str, optional
-        The words.  Default: the book's sentence, or "token 1", "token 2", ... for your own ``x``.
+    tokens : list of str, or str, optional
+        The words; a text is split at spaces.  Default: the book's sentence, or "token 1",
+        "token 2", ... for your own ``x``.
     n_heads : int, default 4
         Number of heads h.  A value that does not divide ``d`` is shown as impossible.
     d : int, optional
@@ -41,7 +42,8 @@ class HeadSplitter(FrameWidget):
     Raises
     ------
     TypeError
-        ``n_heads``, ``d`` or ``token`` is not an integer, or an array is not real.
+        ``n_heads``, ``d`` or ``token`` is not an integer, an array is not real, or ``tokens`` are
+        no words.
     ValueError
         A count is too small, or the sizes of tokens and arrays disagree.
 
@@ -62,7 +64,7 @@ class HeadSplitter(FrameWidget):
     _css = style()
 
     settings = frame_settings = problem_settings = ("n_heads", "d")
-    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    tokens = Words()
     n_heads = Whole(4)
     d = Whole(16)
     token = Whole(0, minimum=0)
@@ -70,7 +72,7 @@ class HeadSplitter(FrameWidget):
 
     def __init__(
         self,
-        tokens: Sequence[str] | None = None,
+        tokens: str | Sequence[str] | None = None,
         n_heads: Integer = 4,
         d: Integer | None = None,
         *,
@@ -104,7 +106,7 @@ class HeadSplitter(FrameWidget):
             tokens = SENTENCE.split()
             if "x" in self._own:
                 tokens = [f"token {i + 1}" for i in range(len(self._own["x"]))]
-        super().__init__(tokens=list(tokens), n_heads=n_heads, d=d)
+        super().__init__(tokens=tokens, n_heads=n_heads, d=d)
         if widths:
             _check.same_size("d", self.d, *widths[0], "leave out d, or give it the arrays' width")
         self._random = not set(WEIGHT_NAMES) <= set(self._own)

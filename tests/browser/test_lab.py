@@ -27,6 +27,10 @@ CELLS = [
     "w.tokens = ['a', 'b', 'c', 'd']",
     "b = Budget()\nb",
     "b.n = 777",
+    "from mha_lib.widgets import OneDistribution\none = OneDistribution(score=1000.25)\none",
+    "one.score = 1000.75",
+    "from mha_lib.widgets import Budget\nBudget(d=640, n_heads=3)",
+    "from mha_lib.widgets import HeadSplitter\nHeadSplitter(d=15, n_heads=6)",
 ]  # fmt: skip
 
 
@@ -182,3 +186,36 @@ def test_the_first_page_shows_nothing_that_only_the_build_could_replace(browser,
     first.window.context.close()
     assert "make lab installs it and opens JupyterLab" in text
     assert not [mark for mark in ("{{", "ADDRESS", "<!--", "-->") if mark in text], text
+
+
+def test_an_answer_like_the_one_before_is_shown_too(notebook):
+    """The kernel sends no new bytes then, only the key that they belong to, or the reason."""
+
+    def answered(widget, label, value):
+        """Wait until a slider stands at a value, and Python is said to compute no more."""
+        widget.page.wait_for_function(
+            "([slider, value, status]) => slider.getAttribute('aria-valuetext') === value &&"
+            " !status.textContent.includes('Python is computing')",
+            arg=[
+                slider(widget, label).element_handle(),
+                value,
+                widget.locator(".mha-status").element_handle(),
+            ],
+        )
+
+    widget = notebook.run(7).get_by_role("region", name="One distribution", exact=True)
+    widget.wait_for(timeout=60_000)
+    notebook.run(8)  # another score, the same weights
+    answered(widget, "score of the marked token", "1000.75")
+    assert widget.get_attribute("data-source") == "kernel"
+
+    for number, name, label, value, problem in (
+        (9, "Budget", "tokens n", "4,096", "n_heads=3 does not divide d=640"),
+        (10, "Head splitter", "heads h", "7", "n_heads=7 does not divide d=15"),
+    ):
+        widget = notebook.run(number).get_by_role("region", name=name, exact=True)
+        widget.get_by_text("Impossible: ").wait_for(timeout=60_000)
+        slider(widget, label).focus()
+        slider(widget, label).press("ArrowRight")
+        answered(widget, label, value)
+        assert problem in widget.locator(".mha-problem").inner_text()
