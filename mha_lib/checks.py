@@ -436,11 +436,11 @@ def check_budget(
     return _check_all(_given("check_budget", missing, given), seed)
 
 
-def _given(name, way_out, functions):
+def _given(name, remedy, functions):
     """Return steps and functions as pairs, without those that are None."""
     steps = [(step, function) for step, function in functions.items() if function is not None]
     if not steps:
-        raise TypeError(f"{name} got no function: pass {way_out}")
+        raise TypeError(f"{name} got no function: pass {remedy}")
     return steps
 
 
@@ -1214,8 +1214,8 @@ def _why_nothing(step, function, answers):
     callees = next((answer.callees for answer in answers if answer.callees), ())
     if callees:
         may_use = callees[0] in _ALLOWED.get(step, ())
-        way_out = f"; use `mha_lib.{callees[0]}` here" if may_use else ""
-        return "wrong", f"Your function calls {_chain(callees)}, which is not written yet{way_out}."
+        remedy = f"; use `mha_lib.{callees[0]}` here" if may_use else ""
+        return "wrong", f"Your function calls {_chain(callees)}, which is not written yet{remedy}."
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
     if code is not None and _instructions(code) not in _STUBS:
         if any(answer.error for answer in answers):
