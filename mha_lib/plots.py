@@ -1,5 +1,6 @@
 """Figures of the book.  Every function takes arrays and axes, draws, and returns the axes."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,14 +46,14 @@ def use_style() -> None:
         }
     )
     try:
-        from IPython.core.getipython import get_ipython
         from matplotlib_inline.backend_inline import set_matplotlib_formats
     except ImportError:  # a script rather than a notebook
         return
     cannot_show = backend_registry.list_builtin(BackendFilter.NON_INTERACTIVE)
-    if hasattr(get_ipython(), "kernel") and plt.get_backend().lower() in cannot_show:
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if hasattr(shell, "kernel") and plt.get_backend().lower() in cannot_show:
         # MPLBACKEND=Agg, say, which servers set for scripts, loses every figure of a notebook.
-        get_ipython().enable_matplotlib("inline")
+        shell.enable_matplotlib("inline")
     set_matplotlib_formats("retina")
 
 

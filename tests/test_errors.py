@@ -1036,11 +1036,14 @@ BAD_CALLS = [
      lambda importance=importance: importance(token_model(), BATCH))
       for importance in (gradient_importance, path_importance)),
     (lambda: gradient_by_job(None, BATCH), TypeError,
-     ["model is of type NoneType", "no layers", "TokenModel"]),
+     ["model is of type NoneType", "no layers", "TokenModel"],
+     lambda: gradient_by_job(token_model(), BATCH)),
     (lambda: gradient_by_job(VectorModel(VECTORS, 2, 0), BATCH), TypeError,
-     ["model is of type VectorModel", "no n_jobs", "a TokenModel"]),
+     ["model is of type VectorModel", "no n_jobs", "a TokenModel"],
+     lambda: gradient_by_job(token_model(), BATCH)),
     (lambda: gradient_by_job(token_model(), None), TypeError,
-     ["batch is of type NoneType", "no tokens", "TokenBatch"]),
+     ["batch is of type NoneType", "no tokens", "TokenBatch"],
+     lambda: gradient_by_job(token_model(), BATCH)),
     (lambda: gradient_importance(token_model(), BATCH, ones(3)), ValueError,
      ["gates has shape (3,)", "(..., L, h)"],
      lambda: gradient_importance(token_model(), BATCH, ones(3)[None])),
@@ -1075,7 +1078,8 @@ BAD_CALLS = [
      lambda: study(model=token_model(n_heads=3, d=30))),
     # experiments
     (lambda: mean_rows(token_model(), RepeatedSequence().batch(RNG, 3)), ValueError,
-     ["batch has no marked tokens", "MarkedAndMean or ThreeJobs"]),
+     ["batch has no marked tokens", "MarkedAndMean or ThreeJobs"],
+     lambda: mean_rows(token_model(), BATCH)),
     *((lambda score=score: score(None, BATCH), TypeError,
        ["model is of type NoneType", "no layers", "TokenModel"],
      lambda score=score: score(token_model(), BATCH))
