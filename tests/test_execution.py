@@ -1,10 +1,9 @@
 """Notebooks are run without standing still, and whatever the reader's machine is set to.
 
-A lost answer is made certain by a pause before an Output widget sends its state to the kernel: the
-answer is then there before.  See _ext/execution.py.
+A lost answer is made certain: an Output widget sends its state to the kernel only when the kernel's
+answer is there.  See _ext/execution.py.
 """
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -27,11 +26,10 @@ TIMEOUT = 20  # seconds that a stalled cell takes
 HURRY = """
 from dataclasses import replace
 from mha_lib import experiments
-fit = experiments.fit
-def hurried(model, task, recipe, *args, watch_at=(), **options):
-    recipe = replace(recipe, n_steps=2, n_warm_up=1)
-    return fit(model, task, recipe, *args, watch_at=[w for w in watch_at if w <= 2], **options)
-experiments.fit = hurried
+run = experiments._run
+def hurried(model, task, recipe, seed, n_sequences, **options):
+    return run(model, task, replace(recipe, n_steps=2, n_warm_up=1), seed, 8, **options)
+experiments._run = hurried
 """
 
 
@@ -47,18 +45,50 @@ def _environment(monkeypatch):
     execution.set_environment()
 
 
+# Whether something has come is asked of the file behind the socket: that changes nothing.
+LATE = """
+import select
+import time
+import zmq
+from nbclient.output_widget import OutputWidget
+
+sent, send = [], OutputWidget.send
+
+
+def late(self, *args, **kwargs):
+    sent.append(args)
+    socket = zmq.Socket.shadow(self.kernel_client.shell_channel.socket.underlying)
+    select.select([socket.get(zmq.FD)], [], [], 10)
+    time.sleep(0.3)  # the file may have been readable from before
+    return send(self, *args, **kwargs)
+
+
+OutputWidget.send = late
+"""
+
+
 @pytest.fixture
 def sent(monkeypatch):
     """Let the kernel's answer arrive before an Output widget sends; return what was sent."""
-    messages, send = [], OutputWidget.send
+    monkeypatch.setattr(OutputWidget, "send", OutputWidget.send)  # is put back
+    names = {}
+    exec(LATE, names)  # noqa: S102
+    return names["sent"]
 
-    def late(self, *args, **kwargs):
-        messages.append(args)
-        time.sleep(0.3)
-        return send(self, *args, **kwargs)
 
-    monkeypatch.setattr(OutputWidget, "send", late)
-    return messages
+@pytest.fixture
+def seconds(monkeypatch):
+    """Return how long each cell took, whatever runs it."""
+    taken, execute = [], NotebookClient.async_execute_cell
+
+    async def timed(self, *args, **kwargs):
+        began = time.monotonic()
+        cell = await execute(self, *args, **kwargs)
+        taken.append(time.monotonic() - began)
+        return cell
+
+    monkeypatch.setattr(NotebookClient, "async_execute_cell", timed)
+    return taken
 
 
 @pytest.mark.parametrize(
@@ -79,28 +109,22 @@ def test_whoever_runs_a_notebook_of_the_book_never_waits_for_an_answer_that_came
     assert sent == [], "a cell needs an Output widget: tag it as one of tests/notebooks.py: LIVE"
 
 
-def test_the_client_of_make_notebooks_does_not_lose_the_answer(sent, tmp_path):
+def test_the_client_of_make_notebooks_does_not_lose_the_answer(sent, seconds, tmp_path):
     notebook = notebook_of(INTERACT, "print('after')")
     execution.BookClient(notebook, tmp_path / "page.ipynb", timeout=TIMEOUT).execute()
     assert sent
+    assert max(seconds) < TIMEOUT
     assert notebook.cells[1].outputs[0].text == "after\n"
 
 
-def test_nbclient_as_it_is_loses_the_answer(sent):
-    """Where this no longer fails, nbclient was mended, and our mend can go.
-
-    Once the time is up it may find the answer after all, or say that there is none.
-    """
-    moments = []
-    client = NotebookClient(
-        notebook_of(INTERACT), timeout=3, on_cell_start=lambda **_: moments.append(time.monotonic())
-    )
-    with contextlib.suppress(CellTimeoutError):
-        client.execute()
-    assert time.monotonic() - moments[0] > 3
+def test_nbclient_as_it_is_loses_the_answer(sent, seconds):
+    """Where this fails, nbclient was mended, and our mend can go."""
+    NotebookClient(notebook_of(INTERACT), timeout=3).execute()
+    assert sent
+    assert seconds[0] >= 3
 
 
-def test_the_grader_does_not_lose_the_answer(sent, tmp_path, monkeypatch):
+def test_the_grader_does_not_lose_the_answer(sent, seconds, tmp_path, monkeypatch):
     for name in ("_stand_alone", "_limit_resources"):  # of the process that would be its own
         monkeypatch.setattr(grader, name, lambda *_: None)
     source, target = tmp_path / "in.ipynb", tmp_path / "out.ipynb"
@@ -109,7 +133,7 @@ def test_the_grader_does_not_lose_the_answer(sent, tmp_path, monkeypatch):
     grader.run_notebook(source, target, str(tmp_path), [1], limits, "mark", "nonce")
     cells = nbformat.read(target, as_version=4).cells
     assert sent
-    assert [o.get("evalue") for cell in cells for o in cell.outputs if "evalue" in o] == []
+    assert max(seconds) < TIMEOUT
     assert cells[1].outputs[0].text == "after\n"
 
 
@@ -141,15 +165,14 @@ def test_an_error_names_notebook_and_cell(cell, error, said, tmp_path):
 
 
 HOSTILE = {
-    "MPLBACKEND": {"MPLBACKEND": "Agg"},
-    "home": {
-        "HOME": os.devnull,
-        **dict.fromkeys(("MPLCONFIGDIR", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR")),
-    },
-    "locale": {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": None},
-    "optimised": {"PYTHONOPTIMIZE": "1"},
-    "warnings": {"PYTHONWARNINGS": "error"},
-    "startup": {"PYTHONSTARTUP": __file__},
+    "HOME": os.devnull,  # where nothing can be written
+    "LC_ALL": "C",
+    "MPLBACKEND": "Agg",
+    "PYTHONOPTIMIZE": "1",
+    "PYTHONSTARTUP": __file__,  # what it imports is not there
+    "PYTHONWARNINGS": "error",
+    # What the tests themselves set.
+    **dict.fromkeys(("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "MPLCONFIGDIR", "PYTHONUTF8")),
 }
 PAGE = """\
 import warnings
@@ -195,26 +218,16 @@ def build(folder, *sources, change=None, before=""):
     return done.returncode, done.stderr, page.read_text("utf-8") if page.exists() else ""
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_page_is_the_same_whatever_the_reader_has_set(name, tmp_path):
-    code, said, page = build(tmp_path / "bök", PAGE, change=HOSTILE[name])
+def test_a_page_is_the_same_whatever_the_reader_has_set(tmp_path):
+    code, said, page = build(tmp_path / "bök", PAGE, change=HOSTILE)
     assert (code, said) == (0, "")
     assert page.count("<img alt") == 1
     assert "é True True" in page
 
 
 def test_a_build_does_not_lose_the_answer(tmp_path):
-    slow = """
-import time
-from nbclient.output_widget import OutputWidget
-send = OutputWidget.send
-def late(self, *args, **kwargs):
-    time.sleep(0.3)
-    return send(self, *args, **kwargs)
-OutputWidget.send = late
-"""
     began = time.monotonic()
-    code, said, page = build(tmp_path / "book", INTERACT, "print('after')", before=slow)
+    code, said, page = build(tmp_path / "book", INTERACT, "print('after')", before=LATE)
     assert (code, said) == (0, "")
     assert time.monotonic() - began < 60  # the time that nbclient would have waited
     assert "after" in page
