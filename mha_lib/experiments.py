@@ -190,8 +190,8 @@ def head_roles(scores: Mapping[str, FloatArray]) -> NDArray[np.str_]:
     Returns
     -------
     roles : str array, (L, h)
-        The role with the largest mass above `NAMED_MASS`; else "broad" where the entropy is above
-        `BROAD_ENTROPY`.
+        The role with the largest mass above ``NAMED_MASS``; else "broad" where the entropy is above
+        ``BROAD_ENTROPY``.
 
     Raises
     ------
