@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import nbformat
 import pytest
@@ -39,10 +40,10 @@ def notebook_of(*sources):
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    for name, value in os.environ.items():  # each is put back after the test
-        monkeypatch.setenv(name, value)
-    execution.set_environment()
+def _environment():
+    with mock.patch.dict(os.environ):  # is put back
+        execution.set_environment()
+        yield
 
 
 # Whether something has come is asked of the file behind the socket: that changes nothing.
@@ -106,6 +107,7 @@ def test_whoever_runs_a_notebook_of_the_book_never_waits_for_an_answer_that_came
         allow_errors=True,
         resources={"metadata": {"path": str(path.parent)}},
     ).execute()
+    assert notebook.cells[0].outputs == [], "nothing was hurried"
     assert sent == [], "a cell needs an Output widget: tag it as one of tests/notebooks.py: LIVE"
 
 
@@ -201,16 +203,15 @@ nb_output_stderr = "remove-warn"
 
 def build(folder, *sources, change=None, before=""):
     """Build a book of one page; return the exit code, what was said, and the page."""
-    folder.mkdir(parents=True)
-    nbformat.write(notebook_of(*sources), folder / "index.ipynb")
-    text = folder / "index.ipynb"
-    notebook = nbformat.read(text, as_version=4)
+    folder.mkdir()
+    notebook = notebook_of(*sources)
     notebook.cells.insert(0, nbformat.v4.new_markdown_cell("# A page"))
-    nbformat.write(notebook, text)
+    nbformat.write(notebook, folder / "index.ipynb")
     (folder / "conf.py").write_text(CONF, encoding="utf-8")
     env = {k: v for k, v in (os.environ | (change or {})).items() if v is not None}
     env["PYTHONPATH"] = os.pathsep.join([str(notebooks.ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(  # noqa: S603
+        # Sphinx itself cannot start with PYTHONWARNINGS=error; `make` leaves that out.
         [sys.executable, "-W", "ignore", "-c", before + BOOK],
         cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=180, check=False,
     )  # fmt: skip
