@@ -143,7 +143,7 @@ import {module}
     + [(f"widgets.{path.stem}", "anywidget") for path in (PACKAGE / "widgets").glob("[a-z]*.py")],
 )
 def test_without_its_packages_a_module_says_how_to_install_them(module, missing):
-    if missing == "traitlets":  # the second to be looked for: without the first it is never asked for
+    if missing == "traitlets":  # looked for second: without the first nobody asks for it
         pytest.importorskip("anywidget")
     program = BLOCK.format(packages={missing}, module=f"mha_lib.{module}")
     result = subprocess.run(  # noqa: S603 - our own interpreter
