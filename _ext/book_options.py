@@ -7,8 +7,8 @@
 
 import os
 
-from mha_lib.checks import check_attention
-from mha_lib.misconceptions import CATALOGUE
+from mha_lib.teaching.checks import check_attention
+from mha_lib.teaching.misconceptions import CATALOGUE
 
 EXAMPLE = "mask after the softmax"
 

@@ -14,7 +14,7 @@ import nbformat
 import numpy as np
 from nbclient import NotebookClient
 
-from mha_lib.diagram import MechanismDiagram
+from mha_lib.figures.diagram import MechanismDiagram
 
 ROOT = Path(__file__).resolve().parent.parent
 PATHS = sorted(
