@@ -13,8 +13,8 @@ from pathlib import Path
 
 from sphinx.errors import ExtensionError
 
-from mha_lib.checks import check_attention
-from mha_lib.misconceptions import CATALOGUE
+from mha_lib.teaching.checks import check_attention
+from mha_lib.teaching.misconceptions import CATALOGUE
 
 EXAMPLE = "mask after the softmax"
 # What the launch menu, pip and the theme all know.

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from mha_lib import multi_head_attention, split_heads
-from mha_lib.blocked import BLOCK, KEYS
+from mha_lib._blocked import BLOCK, KEYS
 
 SIZES = [  # n, d, h
     (32, 64, 4), (128, 512, 8), (512, 512, 8), (1024, 512, 8), (2048, 768, 12), (8192, 512, 8),
@@ -30,7 +30,7 @@ SIZES = [  # n, d, h
 GROWTH = [(n, 512, 8) for n in (256, 512, 1024, 2048, 4096)] + [
     (1024, 512, h) for h in (1, 2, 4, 16)
 ]
-DATA = Path(__file__).resolve().parent.parent / "mha_lib" / "speed.json"
+DATA = Path(__file__).resolve().parent.parent / "mha_lib" / "figures" / "speed.json"
 MEBIBYTE = 2**20
 
 

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests import submissions
+from tests.grader import submissions
 
 HANGING = ("loop in a function", "loop at top level", "loop that cannot be interrupted")
 

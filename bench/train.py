@@ -12,16 +12,16 @@ import time
 import numpy as np
 import torch
 
-from mha_lib.models import TokenModel
-from mha_lib.tasks import ThreeJobs
-from mha_lib.train import Adam, Recipe, clip_gradients
+from mha_lib.learning.models import TokenModel
+from mha_lib.learning.tasks import ThreeJobs
+from mha_lib.learning.train import Adam, Recipe, clip_gradients
 
 SIZES = [(16, 64, 8), (16, 64, 1), (32, 64, 8)]  # n, d, h; the first is that of chapter 4
 N_STEPS, WARM_UP = 300, 30
 
 
 class TorchModel(torch.nn.Module):
-    """The model of `mha_lib.models.TokenModel` with one layer, in PyTorch's own operations."""
+    """The model of `mha_lib.learning.models.TokenModel` with one layer, in PyTorch's own operations."""
 
     def __init__(self, model):
         super().__init__()

@@ -14,14 +14,14 @@ Shape = tuple[int, ...]
 
 
 class Task(Protocol):
-    """What `mha_lib.train.fit` needs of a task."""
+    """What `mha_lib.learning.train.fit` needs of a task."""
 
     # Quoted, since NumPy loads its random numbers only when they are named.
     def batch(self, rng: "np.random.Generator", n_sequences: int) -> Any: ...
 
 
 class Trainable(Protocol):
-    """What `mha_lib.train.fit` needs of a model."""
+    """What `mha_lib.learning.train.fit` needs of a model."""
 
     @property
     def parameters(self) -> Mapping[str, FloatArray]: ...
@@ -33,7 +33,7 @@ class Trainable(Protocol):
 
 
 class Model(Trainable, Protocol):
-    """What `mha_lib.heads` needs of a model: heads that gates can remove."""
+    """What `mha_lib.learning.heads` needs of a model: heads that gates can remove."""
 
     @property
     def layers(self) -> Sequence[Any]: ...

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mha_lib import _check
+from mha_lib._blocked import attention_output
 from mha_lib._types import FloatArray, Integer
 from mha_lib.attention import scaled_dot_product_attention
-from mha_lib.blocked import attention_output
 
 MANY_SCORES = 256 * 256  # from so many on in a head, blocks take no longer than all at once
 

@@ -3,7 +3,8 @@
 from contextlib import contextmanager
 from unittest import mock
 
-from mha_lib import blocked, multihead
+from mha_lib import _blocked as blocked
+from mha_lib import multihead
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mha_lib.experiments import run_induction, run_three_jobs
-from mha_lib.heads import study_pruning
-from mha_lib.models import TokenModel
+from mha_lib.learning.experiments import run_induction, run_three_jobs
+from mha_lib.learning.heads import study_pruning
+from mha_lib.learning.models import TokenModel
 
 
 @pytest.fixture

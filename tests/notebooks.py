@@ -13,7 +13,7 @@ import nbformat
 import numpy as np
 
 from _ext.execution import BookClient, set_environment
-from mha_lib.diagram import MechanismDiagram
+from mha_lib.figures.diagram import MechanismDiagram
 
 ROOT = Path(__file__).resolve().parent.parent
 PATHS = sorted(

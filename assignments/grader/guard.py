@@ -15,7 +15,7 @@ def _install():
     import IPython.display  # noqa: F401  loaded before the student can put another in its place
     import numpy  # noqa: F401
 
-    from mha_lib import checks
+    from mha_lib.teaching import checks
 
     for seed in json.loads(os.environ["MHA_GRADER_SEEDS"]):
         checks.prepare(seed)

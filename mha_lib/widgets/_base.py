@@ -10,7 +10,7 @@ import numpy as np
 import traitlets
 
 from mha_lib import _check
-from mha_lib.palette import HEAD_COLOURS, WEIGHT_COLOURS, ink
+from mha_lib.figures.palette import HEAD_COLOURS, WEIGHT_COLOURS, ink
 
 FOLDER = Path(__file__).parent
 

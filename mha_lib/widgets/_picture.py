@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from mha_lib.palette import WEIGHT_COLOURS
+from mha_lib.figures.palette import WEIGHT_COLOURS
 
 
 def figure(content, caption):

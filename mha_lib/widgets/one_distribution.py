@@ -5,7 +5,7 @@ import traitlets
 
 from mha_lib._types import FloatArray, Integer
 from mha_lib.activations import softmax
-from mha_lib.frontier import best_row, job_errors
+from mha_lib.learning.frontier import best_row, job_errors
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Number, Whole, front_end, style
 
@@ -35,7 +35,7 @@ class OneDistribution(FrameWidget):
     Notes
     -----
     The traits ``score``, ``n`` and ``n_heads`` can be read, set, observed and linked.
-    What the two jobs are, and what an error of 1 means, is described in ``mha_lib.frontier``.
+    What the two jobs are, and what an error of 1 means, is described in ``mha_lib.learning.frontier``.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _rows(score, n, n_heads):
 
 
 def combined_errors(rows, marked=0):
-    """Return the two errors of ``mha_lib.frontier`` when several rows work together.
+    """Return the two errors of ``mha_lib.learning.frontier`` when several rows work together.
 
     Each job may use its own combination of the rows, found by least squares.
 

@@ -6,7 +6,7 @@ import numpy as np
 import traitlets
 
 from mha_lib._types import FloatArray, Integer
-from mha_lib.heads import PruningStudy
+from mha_lib.learning.heads import PruningStudy
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Whole, front_end, style
 
@@ -25,8 +25,8 @@ class Pruning(FrameWidget):
 
     Parameters
     ----------
-    studies : dict of str to mha_lib.heads.PruningStudy, or to list of them
-        What `mha_lib.heads.study_pruning` returned, by the model's name.  A list holds studies of
+    studies : dict of str to mha_lib.learning.heads.PruningStudy, or to list of them
+        What `mha_lib.learning.heads.study_pruning` returned, by the model's name.  A list holds studies of
         one model trained from several seeds; their median and range are shown.
     study : str, optional
         Name of the model shown first.  None = the first one.
@@ -47,8 +47,8 @@ class Pruning(FrameWidget):
 
     Examples
     --------
-    >>> from mha_lib.experiments import run_three_jobs
-    >>> from mha_lib.heads import study_pruning
+    >>> from mha_lib.learning.experiments import run_three_jobs
+    >>> from mha_lib.learning.heads import study_pruning
     >>> run = run_three_jobs(n_heads=2, d=8, n_steps=2)
     >>> study = study_pruning(run.model, run.tuning, run.reporting)
     >>> pruning = Pruning({"three jobs": study}, kept=1)

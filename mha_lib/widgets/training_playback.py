@@ -4,7 +4,7 @@ import numpy as np
 import traitlets
 
 from mha_lib._types import Integer
-from mha_lib.experiments import (
+from mha_lib.learning.experiments import (
     BROAD_ENTROPY,
     NAMED_MASS,
     Run,
@@ -23,7 +23,7 @@ class TrainingPlayback(FrameWidget):
 
     Parameters
     ----------
-    run : mha_lib.experiments.Run
+    run : mha_lib.learning.experiments.Run
         A trained model with at least 2 snapshots, such as ``run_three_jobs(n_snapshots=25)``.
     step : int, optional
         Step of training shown first.  It must be a snapshot's.  None = the first snapshot's.
@@ -33,7 +33,7 @@ class TrainingPlayback(FrameWidget):
     Raises
     ------
     TypeError
-        ``run`` is not a `mha_lib.experiments.Run`, or ``step`` or ``head`` is not an integer.
+        ``run`` is not a `mha_lib.learning.experiments.Run`, or ``step`` or ``head`` is not an integer.
     ValueError
         The run has fewer than 2 snapshots or no tokens, there is no snapshot at ``step``, or no
         such head.
@@ -42,11 +42,11 @@ class TrainingPlayback(FrameWidget):
     -----
     The traits ``step`` and ``head`` can be read, set, observed and linked.  Maps belong to the
     first sequence of ``run.reporting``; scores, loss and accuracies to all of it.  The scores are
-    those of `mha_lib.experiments.head_scores`, beside those of `mha_lib.experiments.chance_scores`.
+    those of `mha_lib.learning.experiments.head_scores`, beside those of `mha_lib.learning.experiments.chance_scores`.
 
     Examples
     --------
-    >>> from mha_lib.experiments import run_three_jobs
+    >>> from mha_lib.learning.experiments import run_three_jobs
     >>> run = run_three_jobs(n_heads=2, d=8, n_steps=4, n_snapshots=3)
     >>> playback = TrainingPlayback(run)
     >>> playback.step = 4
@@ -67,7 +67,7 @@ class TrainingPlayback(FrameWidget):
     def __init__(self, run: Run, step: Integer | None = None, head: Integer = 0) -> None:
         if not isinstance(run, Run):
             raise TypeError(
-                f"run must be a Run of mha_lib.experiments, not {type(run).__name__}: "
+                f"run must be a Run of mha_lib.learning.experiments, not {type(run).__name__}: "
                 f"make one with run_three_jobs(n_snapshots=25)"
             )
         snapshots = run.history.snapshots
@@ -109,7 +109,7 @@ class TrainingPlayback(FrameWidget):
         return head
 
     def snapshot(self) -> Snapshot:
-        """Return the `mha_lib.experiments.Snapshot` of the present step."""
+        """Return the `mha_lib.learning.experiments.Snapshot` of the present step."""
         return self._snapshots[self.step]
 
     def choices(self):

@@ -1,0 +1,491 @@
+"""Figures of the book.  Every function takes arrays and axes, draws, and returns the axes."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mha_lib import _check
+from mha_lib._types import FloatArray, IntArray
+from mha_lib.figures.palette import HEAD_COLOURS, head_colour, ink
+
+with _check.needing_book("mha_lib.figures.plots"):
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.backends import BackendFilter, backend_registry
+    from matplotlib.colors import ListedColormap
+    from matplotlib.ticker import MaxNLocator
+
+# Narrow and with large type, so that a figure shrunk to a telephone's width can still be read.
+FIGURE_WIDTH = 5.2  # inches
+FONT_SIZE = 12  # points
+
+
+# Curves of quantities, which belong to no head: other colours, and dashes and markers beside them.
+CURVE_COLOURS = ("#222222", "#882255", "#117733", "#332288")
+WEIGHT_MAP = "viridis"  # one map, always from 0 to 1, for attention weights
+
+
+def use_style() -> None:
+    """Set fonts, sizes and background for all figures of a notebook, and have it show them."""
+    plt.rcParams.update(
+        {
+            "figure.figsize": (FIGURE_WIDTH, 3.6),
+            "figure.constrained_layout.use": True,
+            "figure.facecolor": "white",
+            "savefig.facecolor": "white",
+            "font.size": FONT_SIZE,
+            "axes.titlesize": FONT_SIZE,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.prop_cycle": plt.cycler(color=HEAD_COLOURS),
+            "legend.frameon": False,
+            "lines.linewidth": 2,
+        }
+    )
+    try:
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+    except ImportError:  # a script rather than a notebook
+        return
+    cannot_show = backend_registry.list_builtin(BackendFilter.NON_INTERACTIVE)
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if hasattr(shell, "kernel") and plt.get_backend().lower() in cannot_show:
+        # MPLBACKEND=Agg, say, which servers set for scripts, loses every figure of a notebook.
+        shell.enable_matplotlib("inline")
+    set_matplotlib_formats("retina")
+
+
+def panel_axes(n_panels: int, n_columns: int = 2, panel_height: float = 2.6) -> list[Axes]:
+    """Return ``n_panels`` axes on a new figure, in rows of ``n_columns``.
+
+    Parameters
+    ----------
+    n_panels : int
+        How many axes.
+    n_columns : int, default 2
+        How many side by side.
+    panel_height : float, default 2.6
+        Height of one row, in inches.
+
+    Returns
+    -------
+    axes : list of matplotlib Axes, length n_panels
+    """
+    n_rows = -(-n_panels // n_columns)
+    figure, grid = plt.subplots(
+        n_rows, n_columns, figsize=(FIGURE_WIDTH, panel_height * n_rows), squeeze=False
+    )
+    axes = list(grid.flat)
+    for unused in axes[n_panels:]:
+        figure.delaxes(unused)
+    return axes[:n_panels]
+
+
+def plot_weight_rows(rows: ArrayLike, names: str | Sequence[str], ax: Axes) -> Axes:
+    """Draw rows of attention weights as bars, one bar a token.
+
+    Parameters
+    ----------
+    rows : float array, (r, n)
+        One row of weights per series.
+    names : list of str, length r, or str for one row
+        What to call each row in the legend.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    rows = np.atleast_2d(rows)  # (r, n)
+    names = [names] if isinstance(names, str) else names
+    n_rows, n = rows.shape
+    width = 0.8 / n_rows
+    for i, (row, name) in enumerate(zip(rows, names, strict=True)):
+        offset = (i - (n_rows - 1) / 2) * width
+        bars = ax.bar(np.arange(1, n + 1) + offset, row, width, color=head_colour(i), label=name)
+        for bar in bars:  # a pattern beside the colour, for grey print
+            bar.set_hatch(("", "///", "...", "xxx")[i % 4])
+            bar.set_edgecolor("white")
+    ax.set(xlabel="token", ylabel="weight", ylim=(0, None))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if n_rows > 1:
+        ax.legend()
+    return ax
+
+
+def plot_bisector(cosine: float, ax: Axes, title: str = "") -> Axes:
+    """Draw two unit rows of weights, the bisector between them, and what it misses of each.
+
+    Parameters
+    ----------
+    cosine : float
+        Of the angle between the two rows, f and g.
+    ax : matplotlib Axes
+    title : str, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Notes
+    -----
+    The dotted lines are the perpendiculars from f and g to the bisector.  Their squared lengths
+    are the two errors of `mha_lib.learning.frontier.job_errors`, here both alike.
+    """
+    angle = np.arccos(cosine)
+    ways = {"f": 0.0, "g": angle, "a": angle / 2}
+    colours = {"f": CURVE_COLOURS[1], "g": CURVE_COLOURS[3], "a": CURVE_COLOURS[0]}
+    foot = np.cos(angle / 2) * np.array([np.cos(angle / 2), np.sin(angle / 2)])
+    for name, way in ways.items():
+        tip = float(np.cos(way)), float(np.sin(way))
+        ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colours[name],
+                    "linewidth": 2, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 14})  # fmt: skip
+        ax.text(1.16 * tip[0], 1.16 * tip[1], name, color=colours[name], ha="center", va="center",
+                style="italic", fontsize=FONT_SIZE + 1)  # fmt: skip
+        if name != "a":
+            ax.plot(*np.transpose([tip, foot]), ":", color=colours[name])
+    turn = np.linspace(0, angle, 50)
+    ax.plot(0.25 * np.cos(turn), 0.25 * np.sin(turn), color=HEAD_COLOURS[7], linewidth=1)
+    ax.set(xlim=(-0.2, 1.3), ylim=(-0.15, 1.25), xticks=[], yticks=[])
+    ax.set_xlabel(f"angle {np.degrees(angle):.0f}°\neach error {np.sin(angle / 2) ** 2:.3f}")
+    ax.set_title(title)
+    ax.set_aspect("equal")
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def _frontier(best_errors, ax):
+    """Draw the best errors that one row can have, and mark the least sum of them."""
+    middle = np.argmin(np.sum(best_errors, axis=0))
+    fetch, average = best_errors[0][middle], best_errors[1][middle]
+    ax.plot(*best_errors, color=HEAD_COLOURS[0], linewidth=3)
+    ax.plot(fetch, average, marker="o", markersize=9, color=HEAD_COLOURS[0])
+    ax.text(fetch - 0.02, average - 0.02, f"best sum:\n{fetch:.3f} + {average:.3f}",
+            color=HEAD_COLOURS[0], ha="right", va="top")  # fmt: skip
+    ax.text(0.01, 0.5, "curve:\nbest rows", color=HEAD_COLOURS[0])
+    # The axes start below 0, so that what lies in the corner hides no label.
+    ax.set(xlabel="error of fetching", ylabel="error of averaging",
+           xlim=(-0.04, 1.02), ylim=(-0.04, 1.02))  # fmt: skip
+    ax.set_aspect("equal")
+
+
+def plot_frontier(
+    errors: tuple[ArrayLike, ArrayLike], best_errors: tuple[ArrayLike, ArrayLike], ax: Axes
+) -> Axes:
+    """Draw the two errors of many rows of weights, and the best that any row can reach.
+
+    Parameters
+    ----------
+    errors : pair of float arrays, each (r,)
+        Fetching and averaging error of r rows.
+    best_errors : pair of float arrays, each (s,)
+        The same for the best rows, ordered along the frontier.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    ax.scatter(*errors, s=3, color=HEAD_COLOURS[7], alpha=0.4, linewidths=0)
+    _frontier(best_errors, ax)
+    ax.text(0.5, 0.96, "each dot: one random row", color=HEAD_COLOURS[7], ha="center")
+    ax.plot(0, 0, marker="*", markersize=16, color=HEAD_COLOURS[5], linestyle="")
+    ax.text(0.05, 0, "both jobs done", color=HEAD_COLOURS[5], va="center")
+    return ax
+
+
+def plot_trained_frontier(
+    best_errors: tuple[ArrayLike, ArrayLike], trained: Mapping[str, ArrayLike], ax: Axes
+) -> Axes:
+    """Draw the errors that trained layers reach, and the best that any row can reach.
+
+    Parameters
+    ----------
+    best_errors : pair of float arrays, each (s,)
+        Fetching and averaging error of the best rows, ordered along the frontier.
+    trained : dict of str to float array, each (r, 2)
+        Errors of r layers, by what to call them.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    _frontier(best_errors, ax)
+    for i, (name, errors) in enumerate(trained.items()):
+        ax.plot(*np.transpose(errors), marker="os"[i % 2], markersize=8, linestyle="", label=name,
+                color=CURVE_COLOURS[i % 4])  # fmt: skip
+    ax.legend(loc="upper right")
+    return ax
+
+
+def plot_attention_map(
+    weights: ArrayLike, tokens: str | Sequence[str], ax: Axes, title: str = ""
+) -> Axes:
+    """Draw one head's attention weights: a row per query, a column per key.
+
+    Parameters
+    ----------
+    weights : float array, (Tq, Tk)
+        Each between 0 (dark) and 1 (light).
+    tokens : list of str, or str
+        Names of the tokens, or a text with spaces between them; used for keys and, where their
+        number fits, for queries.
+    ax : matplotlib Axes
+    title : str, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    ax.imshow(weights, cmap=WEIGHT_MAP, vmin=0, vmax=1)
+    n_queries, n_keys = np.shape(weights)
+    tokens = _check.words("tokens", tokens)
+    _check.same_size(
+        "tokens", len(tokens[: max(n_queries, n_keys)]), "weights (its longer side)",
+        max(n_queries, n_keys), "name each token",
+    )  # fmt: skip
+    ax.set_xticks(range(n_keys), tokens[:n_keys], rotation=90)
+    ax.set_yticks(range(n_queries), tokens[:n_queries])
+    ax.tick_params(length=0, labelsize=FONT_SIZE - 2)
+    ax.set_title(title)
+    return ax
+
+
+def plot_attention_maps(
+    weights: FloatArray, tokens: str | Sequence[str], axes: Sequence[Axes]
+) -> Sequence[Axes]:
+    """Draw the attention weights of several heads, each under its number and colour.
+
+    Parameters
+    ----------
+    weights : float array, (h, Tq, Tk)
+    tokens : list of str, or str, Tk words
+    axes : list of matplotlib Axes, length h
+
+    Returns
+    -------
+    axes : list of matplotlib Axes
+    """
+    for head, (head_weights, ax) in enumerate(zip(weights, axes, strict=True)):
+        plot_attention_map(head_weights, tokens, ax)
+        colour = head_colour(head)
+        ax.set_title(f"head {head + 1}", color=ink(colour), backgroundcolor=colour)
+    axes[0].set_ylabel("query (looks)")
+    axes[0].set_xlabel("key (is looked at)")
+    axes[0].figure.colorbar(
+        axes[0].images[0], ax=axes, location="bottom", shrink=0.6, label="attention weight"
+    )
+    return axes
+
+
+def plot_role_maps(
+    weights: FloatArray,
+    heads: Sequence[int],
+    axes: Sequence[Axes],
+    label: str,
+    roles: Sequence[str] | None = None,
+) -> Sequence[Axes]:
+    """Draw the maps of a few heads of a layer small, side by side, without the tokens' names.
+
+    Parameters
+    ----------
+    weights : float array, (h, n, n)
+        Attention weights of all heads.
+    heads : list of int
+        Which heads to draw, counted from 0.
+    axes : list of matplotlib Axes, as many as heads
+    label : str
+        Written beside the first map.
+    roles : list of str, as many as heads, optional
+        What to call the heads, below their numbers.
+
+    Returns
+    -------
+    axes : list of matplotlib Axes
+    """
+    names = [f"head {head + 1}" for head in heads]
+    if roles is not None:
+        names = [f"{name}\n{role}" for name, role in zip(names, roles, strict=True)]
+    for head, name, ax in zip(heads, names, axes, strict=True):
+        ax.imshow(weights[head], cmap=WEIGHT_MAP, vmin=0, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        colour = head_colour(head)
+        ax.set_title(name, color=ink(colour), backgroundcolor=colour, fontsize=FONT_SIZE - 1)
+    axes[0].set_ylabel(f"{label}\nquery")
+    axes[0].set_xlabel("key")
+    return axes
+
+
+def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
+    """Draw which output columns change when a head changes.
+
+    Parameters
+    ----------
+    depends : bool array, (h, d)
+        True where output column j changes with head i.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    n_heads, d = np.shape(depends)
+    picture = np.where(depends, np.arange(1, n_heads + 1)[:, None], 0)
+    colours = ListedColormap(["#f2f2f2", *(head_colour(head) for head in range(n_heads))])
+    ax.imshow(picture, cmap=colours, vmin=0, vmax=n_heads, aspect="auto")
+    for head, column in np.argwhere(depends):
+        ax.text(column, head, "yes", ha="center", va="center", color=ink(head_colour(head)),
+                fontsize=FONT_SIZE - 3, fontweight="bold")  # fmt: skip
+    ax.set_xticks(range(d))
+    ax.set_yticks(range(n_heads), [f"head {head + 1}" for head in range(n_heads)])
+    ax.set(xlabel="column of the output")
+    ax.set_xticks(np.arange(1, d) - 0.5, minor=True)
+    ax.set_yticks(np.arange(1, n_heads) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=2)
+    ax.tick_params(which="both", length=0)
+    return ax
+
+
+def _plot_curves(x, series, ax, y_label):
+    """Draw the series over ``x`` in powers of two, told apart by more than colour."""
+    for i, (name, values) in enumerate(series.items()):
+        style = {"linestyle": ("-", "--", ":", "-.")[i % 4], "marker": "osD^"[i % 4]}
+        ax.plot(x, values, label=name, color=CURVE_COLOURS[i % 4], **style)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    ax.set_xticks(x, [str(tick) for tick in x])
+    ax.yaxis.set_major_formatter(y_label)
+    ax.minorticks_off()
+    ax.legend()
+
+
+def plot_against_heads(
+    n_heads: Sequence[int] | IntArray, series: Mapping[str, ArrayLike], ax: Axes, ylabel: str
+) -> Axes:
+    """Draw quantities against the number of heads, both axes in powers of two.
+
+    Parameters
+    ----------
+    n_heads : int array, (r,)
+        Numbers of heads.
+    series : dict of str to float array, each (r,)
+        What to draw, by name.
+    ax : matplotlib Axes
+    ylabel : str
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    _plot_curves(n_heads, series, ax, lambda value, _: f"{value:g}")
+    ax.set(xlabel="number of heads h", ylabel=ylabel)
+    return ax
+
+
+def _bytes_label(value, _):
+    """Return a number of bytes in the unit that keeps it short."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:g} {unit}"
+        value /= 1024
+
+
+def plot_memory(
+    lengths: Sequence[int] | IntArray, series: Mapping[str, ArrayLike], ax: Axes
+) -> Axes:
+    """Draw bytes against sequence length, both axes logarithmic.
+
+    Parameters
+    ----------
+    lengths : int array, (r,)
+        Sequence lengths n.
+    series : dict of str to float array, each (r,)
+        Bytes, by name.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    _plot_curves(lengths, series, ax, _bytes_label)
+    ax.set(xlabel="sequence length n", ylabel="memory")
+    return ax
+
+
+def plot_time(lengths: Sequence[int] | IntArray, series: Mapping[str, ArrayLike], ax: Axes) -> Axes:
+    """Draw milliseconds against sequence length, both axes logarithmic.
+
+    Parameters
+    ----------
+    lengths : int array, (r,)
+        Sequence lengths n.
+    series : dict of str to float array, each (r,)
+        Milliseconds, by name.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    _plot_curves(lengths, series, ax, lambda value, _: f"{value:g}")
+    ax.set(xlabel="sequence length n", ylabel="milliseconds")
+    return ax
+
+
+def plot_steps(series: Mapping[str, tuple[ArrayLike, ArrayLike]], ax: Axes, ylabel: str) -> Axes:
+    """Draw how quantities change over the steps of training.
+
+    Parameters
+    ----------
+    series : dict of str to pair of float arrays, each (r,)
+        Steps and values, by name.
+    ax : matplotlib Axes
+    ylabel : str
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    for i, (name, (steps, values)) in enumerate(series.items()):
+        ax.plot(steps, values, label=name, color=CURVE_COLOURS[i % 4],
+                linestyle=("-", "--", ":", "-.")[i % 4])  # fmt: skip
+    ax.set(xlabel="training step", ylabel=ylabel, xlim=(0, None), ylim=(0, None))
+    if len(series) > 1:
+        ax.legend()
+    return ax
+
+
+def plot_pruning(curves: Mapping[str, FloatArray], floor: float, ax: Axes) -> Axes:
+    """Draw the accuracy that is left against the number of heads that are left.
+
+    Parameters
+    ----------
+    curves : dict of str to float array, each (S, L * h + 1)
+        Accuracy with all heads, without one, ..., without any; one row per seed.  The line is the
+        median over seeds, the band runs from the smallest to the largest.
+    floor : float
+        Accuracy without any head.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    for i, (name, rows) in enumerate(curves.items()):
+        kept = np.arange(rows.shape[1])[::-1]
+        style: dict[str, Any] = {
+            "linestyle": ("-", "--", ":", "-.")[i % 4],
+            "marker": "osD^"[i % 4],
+        }
+        ax.plot(kept, np.median(rows, axis=0), color=CURVE_COLOURS[i % 4], label=name, **style)
+        ax.fill_between(
+            kept, rows.min(axis=0), rows.max(axis=0), color=CURVE_COLOURS[i % 4], alpha=0.12
+        )
+    ax.axhline(floor, color=HEAD_COLOURS[7], linewidth=1)
+    ax.text(kept[0], floor, "no attention", va="bottom", fontsize=FONT_SIZE - 2)
+    ax.set(xlabel="heads kept", ylabel="accuracy", ylim=(0, 1.03), xlim=(kept[0] + 0.2, -0.2))
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
+    return ax

@@ -1,0 +1,147 @@
+"""Figures must show the numbers that they were given."""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from mha_lib.figures import plots
+from mha_lib.figures.palette import head_colour, ink
+
+
+@pytest.fixture(autouse=True)
+def _no_window():
+    mpl.use("agg")
+    with mpl.rc_context():
+        plots.use_style()
+        yield
+        plt.close("all")
+
+
+@pytest.fixture
+def weights():
+    raw = np.random.default_rng(0).random(size=(3, 5, 7))
+    return raw / raw.sum(axis=-1, keepdims=True)
+
+
+TOKENS = [f"t{i}" for i in range(7)]
+
+
+def test_map_shows_queries_as_rows_on_one_scale(weights):
+    ax = plots.plot_attention_map(weights[1], TOKENS, plt.subplots()[1])
+    image = ax.images[0]
+    np.testing.assert_array_equal(image.get_array(), weights[1])
+    assert image.get_clim() == (0, 1)
+    assert [label.get_text() for label in ax.get_xticklabels()] == TOKENS
+    assert [label.get_text() for label in ax.get_yticklabels()] == TOKENS[:5]
+
+
+def test_maps_carry_number_and_colour_of_their_head(weights):
+    axes = plots.plot_attention_maps(weights, TOKENS, plots.panel_axes(3))
+    for head, ax in enumerate(axes):
+        np.testing.assert_array_equal(ax.images[0].get_array(), weights[head])
+        assert ax.get_title() == f"head {head + 1}"
+        assert ax.title.get_color() == ink(head_colour(head))
+        assert ax.title.get_bbox_patch().get_facecolor() == mpl.colors.to_rgba(head_colour(head))
+    assert "query" in axes[0].get_ylabel()
+    assert "key" in axes[0].get_xlabel()
+
+
+@pytest.mark.parametrize("roles", [None, ["broad", "previous token"]])
+def test_small_maps_carry_number_colour_and_role_of_their_head(weights, roles):
+    axes = plots.plot_role_maps(weights, [2, 0], plots.panel_axes(2), "step 7", roles)
+    for i, (head, ax) in enumerate(zip([2, 0], axes, strict=True)):
+        np.testing.assert_array_equal(ax.images[0].get_array(), weights[head])
+        assert ax.images[0].get_clim() == (0, 1)
+        assert ax.get_title().split("\n") == [f"head {head + 1}", *([roles[i]] if roles else [])]
+        assert ax.title.get_bbox_patch().get_facecolor() == mpl.colors.to_rgba(head_colour(head))
+    assert "step 7" in axes[0].get_ylabel()
+
+
+def test_bars_have_the_height_of_the_weights():
+    rows = np.array([[0.5, 0.2, 0.3], [0.1, 0.1, 0.8]])
+    ax = plots.plot_weight_rows(rows, ["one", "two"], plt.subplots()[1])
+    heights = [[bar.get_height() for bar in container] for container in ax.containers]
+    np.testing.assert_array_equal(heights, rows)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
+
+
+def test_frontier_shows_all_points():
+    errors = np.random.default_rng(1).random((2, 11))
+    best = np.array([[0.0, 0.25, 0.5, 0.75], [0.875, 0.5, 0.375, 0.25]])  # least sum: the second
+    ax = plots.plot_frontier(errors, best, plt.subplots()[1])
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), errors.T)
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), best.T)
+    np.testing.assert_array_equal(ax.lines[1].get_xydata(), [best[:, 1]])
+    assert "0.250 + 0.500" in ax.texts[0].get_text()
+    np.testing.assert_array_equal(ax.lines[2].get_xydata(), [[0, 0]])
+
+
+def test_trained_layers_are_drawn_where_their_errors_are():
+    best = np.array([[0.0, 0.25, 0.5], [0.875, 0.5, 0.375]])
+    trained = {"a": np.array([[0.1, 0.3], [0.2, 0.7]]), "b": np.array([[0.9, 0.4]])}
+    ax = plots.plot_trained_frontier(best, trained, plt.subplots()[1])
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), best.T)
+    for line, (name, errors) in zip(ax.lines[2:], trained.items(), strict=True):
+        assert line.get_label() == name
+        np.testing.assert_array_equal(line.get_xydata(), errors)
+
+
+def test_the_bisector_lies_between_two_unit_rows_and_misses_both_alike():
+    cosine = 0.28  # with a sine of 0.96
+    ax = plots.plot_bisector(cosine, plt.subplots()[1], "n = 7")
+    labels = {text.get_text(): text for text in ax.texts if text.get_text()}
+    tips = [arrow.xy for arrow in ax.texts if not arrow.get_text()]
+    f, g, a = tips
+    np.testing.assert_allclose([f, g, a], [(1, 0), (0.28, 0.96), (0.8, 0.6)], atol=1e-12)
+    for name, tip in zip("fga", tips, strict=True):
+        np.testing.assert_allclose(labels[name].get_position(), 1.16 * np.array(tip))
+    # The dotted lines go from each row straight to the line of a; squared, they are the errors.
+    for line, tip in zip(ax.lines, (f, g), strict=False):
+        start, end = line.get_xydata()
+        np.testing.assert_allclose(start, tip)
+        assert (end - start) @ a == pytest.approx(0, abs=1e-12)
+        np.testing.assert_allclose(end, (end @ a) * np.array(a), atol=1e-12)
+        assert f"each error {(end - start) @ (end - start):.3f}" in ax.get_xlabel()
+    assert f"angle {np.degrees(np.arccos(cosine)):.0f}°" in ax.get_xlabel()
+    assert ax.get_title() == "n = 7"
+
+
+def test_columns_are_marked_where_they_depend_on_a_head():
+    depends = np.array([[True, False, True], [False, True, True]])
+    ax = plots.plot_head_columns(depends, plt.subplots()[1])
+    marked = sorted((text.get_position()[1], text.get_position()[0]) for text in ax.texts)
+    assert marked == [(0, 0), (0, 2), (1, 1), (1, 2)]
+
+
+@pytest.mark.parametrize("plot", [plots.plot_against_heads, plots.plot_memory, plots.plot_time])
+def test_curves_go_through_their_values(plot):
+    x, series = np.array([1, 2, 4]), {"a": np.array([3, 5, 7]), "b": np.array([2, 4, 11])}
+    ylabel = {"ylabel": "cost"} if plot is plots.plot_against_heads else {}
+    ax = plot(x, series, plt.subplots()[1], **ylabel)
+    for line, (name, values) in zip(ax.lines, series.items(), strict=True):
+        assert line.get_label() == name
+        np.testing.assert_array_equal(line.get_xdata(), x)
+        np.testing.assert_allclose(line.get_ydata(), values)
+
+
+def test_panels_are_as_many_as_asked_for():
+    axes = plots.panel_axes(3, n_columns=2)
+    assert len(axes) == len(axes[0].figure.axes) == 3
+    assert axes[0].figure.get_size_inches()[0] == plots.FIGURE_WIDTH
+
+
+def test_memory_is_labelled_in_short_units():
+    ax = plots.plot_memory([1, 2], {"a": [2**9, 3 * 2**20]}, plt.subplots()[1])
+    label = ax.yaxis.get_major_formatter()
+    assert [label(b) for b in (512, 3 * 2**20, 2**35)] == ["512 B", "3 MiB", "32 GiB"]
+
+
+def test_a_text_names_tokens_word_by_word(weights):
+    ax = plots.plot_attention_map(weights[1], " ".join(TOKENS), plt.subplots()[1])
+    assert [label.get_text() for label in ax.get_xticklabels()] == TOKENS
+    with pytest.raises(ValueError, match=r"tokens has size 2, but weights .* has size 7"):
+        plots.plot_attention_map(weights[1], "too few", ax)
+    with pytest.raises(TypeError, match="tokens must be a list of words, but holds int 0"):
+        plots.plot_attention_map(weights[1], range(7), ax)
+    assert plots.plot_weight_rows([0.5, 0.5], "one", plt.subplots()[1]).get_ylabel() == "weight"

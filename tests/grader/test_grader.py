@@ -1,0 +1,613 @@
+"""The grader: submissions of every kind in one run of the command, stopped and taken up again."""
+
+import csv
+import hashlib
+import html
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+
+import nbformat
+import psutil
+import pytest
+
+from mha_lib.teaching.misconceptions import CATALOGUE
+from tests.grader import assignment, submissions
+
+ROOT = assignment.ROOT
+FULL = {
+    "softmax": 2, "attention": 4, "split_heads": 2, "merge_heads": 2,
+    "multi_head_attention": 5, "masks": 3, "budget": 2,
+}  # fmt: skip
+# The cell of the assignment in which each step of the catalogue is written, if there is one.
+CELLS = {
+    "softmax": "softmax",
+    "scaled_dot_product_attention": "attention",
+    "split_heads": "split_heads",
+    "merge_heads": "merge_heads",
+    "multi_head_attention": "multi_head_attention",
+    "causal_mask": "masks",
+    "padding_mask": "masks",
+    "count_parameters": "budget",
+    "count_softmax_entries": "budget",
+}
+LOST = {  # what each kind of submission earns for its softmax, where that is less than full
+    "blank", "syntax error", "import error", "loop in a function", "loop at top level",
+    "loop that cannot be interrupted", "sys.exit", "os._exit", "50 processes",
+    "endless recursion", "patches the checks", "patches the checks while they run",
+    "shows points of its own", "shows no points", "rewrites the tests", "the library's function",
+    "function and test deleted", "test edited", "replaces display", "switches the guard off",
+}  # fmt: skip
+TOKEN = f"token-{os.getpid()}"
+
+
+def wrong_notebooks():
+    """Return notebooks that hold all entries of the catalogue, and where each entry is.
+
+    A notebook takes one entry for each cell, so that there are few of them.
+    """
+    by_cell = {}
+    for entry in CATALOGUE:
+        if entry.step in CELLS:
+            by_cell.setdefault(CELLS[entry.step], []).append(entry)
+    notebooks, places = {}, []
+    for i in range(max(map(len, by_cell.values()))):
+        student, exchanged = f"catalogue-{i}", {}
+        for cell, entries in by_cell.items():
+            if i < len(entries):
+                entry = entries[i]
+                exchanged[cell] = (
+                    f"{submissions.solutions()[cell]}\n\n\n"
+                    "from mha_lib.teaching.misconceptions import CATALOGUE\n"
+                    f"names = [entry.name for entry in CATALOGUE]\n"
+                    f"{entry.step} = CATALOGUE[names.index({entry.name!r})].function"
+                )
+                places.append((entry, student, cell))
+        notebooks[student] = submissions.submission(**exchanged)
+    return notebooks, places
+
+
+WRONG, PLACES = wrong_notebooks()
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "assignments.grader", *map(str, arguments), "--jobs", "2"]
+
+
+def run(*arguments):
+    done = subprocess.run(  # noqa: S603
+        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def prints(folder):
+    """Return a fingerprint and the time of every file in a folder."""
+    return {
+        path.relative_to(folder).as_posix(): (
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+            path.stat().st_mtime_ns,
+        )
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def table(out):
+    with (out / "grades.csv").open(newline="", encoding="utf-8") as file:
+        return {row["student"]: row for row in csv.DictReader(file)}
+
+
+def safe(kind):
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", kind).strip("._-")
+
+
+class Batch:
+    """One folder of submissions, graded by a run that was killed and by another that went on."""
+
+    def __init__(self, folder):
+        self.folder, self.out = folder / "handed in", folder / "results"
+        self.folder.mkdir()
+        for kind, data in submissions.all_kinds(TOKEN).items():
+            (self.folder / f"{kind}.ipynb").write_bytes(data)
+        for student, notebook in WRONG.items():
+            nbformat.write(notebook, self.folder / f"{student}.ipynb")
+        self.before = prints(self.folder)
+
+        killed = subprocess.Popen(  # noqa: S603
+            command(self.folder, self.out), cwd=ROOT, stderr=subprocess.DEVNULL
+        )
+        finished = self.out / "results"
+        while len(list(finished.glob("*.json"))) < 5 and killed.poll() is None:
+            time.sleep(0.1)
+        killed.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
+        killed.wait()
+        self.after_the_kill = prints(finished)
+        self.code, self.said, self.progress = run(self.folder, self.out)
+        self.rows = table(self.out)
+        self.results = {
+            path.stem: json.loads(path.read_text("utf-8")) for path in finished.glob("*.json")
+        }
+
+
+@pytest.fixture(scope="module")
+def batch(tmp_path_factory):
+    return Batch(tmp_path_factory.mktemp("grader"))
+
+
+def points(batch, student):
+    row = batch.rows[student]
+    return {part: float(row[part]) for part in FULL}
+
+
+# --- what each submission gets ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind", ["good", *(kind for kind in submissions.CODE if kind != "switches the guard off")]
+)
+def test_a_mistake_in_one_part_costs_that_part(batch, kind):
+    student = safe(kind)
+    part = submissions.CODE.get(kind, (None,))[0]
+    got = points(batch, student)
+    for name, most in FULL.items():
+        if name == part and kind in LOST:
+            assert got[name] == 0, name
+        elif name == part == "split_heads":
+            assert 0 <= got[name] < most
+        else:
+            assert got[name] == most, name
+
+
+def test_nothing_is_earned_once_the_guard_is_off(batch):
+    assert points(batch, "switches_the_guard_off") == dict.fromkeys(FULL, 0)
+
+
+def test_a_blank_earns_nothing(batch):
+    assert points(batch, "blank") == dict.fromkeys(FULL, 0)
+    row = batch.rows["blank"]
+    assert (row["total"], row["out_of"], row["to_be_marked"]) == ("0", "24", "")
+
+
+def test_the_reference_earns_all_that_needs_no_person(batch):
+    row = batch.rows["good"]
+    assert (row["total"], row["out_of"], row["to_be_marked"]) == ("20", "24", "specialisation")
+
+
+@pytest.mark.parametrize(
+    ("entry", "student", "cell"), PLACES, ids=[entry.name for entry, _, _ in PLACES]
+)
+def test_every_entry_of_the_catalogue_loses_marks_and_is_named(batch, entry, student, cell):
+    assert points(batch, student)[cell] < FULL[cell]
+    assert batch.results[student]["checks"][f"test_{cell}"]["misconceptions"] == [entry.name]
+    page = (batch.out / "feedback" / f"{student}.html").read_text("utf-8")
+    assert entry.sentence in html.unescape(page)
+
+
+def test_all_entries_that_the_assignment_asks_for_were_tried():
+    asked = [entry for entry in CATALOGUE if entry.step != "combine_masks"]
+    assert len(PLACES) == len(asked)
+
+
+@pytest.mark.parametrize("kind", ["test deleted", "solution cell twice", "not UTF-8"])
+def test_what_can_be_put_right_costs_nothing(batch, kind):
+    assert points(batch, safe(kind)) == FULL
+
+
+@pytest.mark.parametrize(
+    ("kind", "remark"),
+    [
+        ("test deleted", "the cell test_softmax was missing; it was put back"),
+        ("function and test deleted", "the cell softmax was missing; it was put back"),
+        ("test edited", "the cell test_softmax was changed; it was put back"),
+        ("solution cell twice", "the cell softmax is there 2 times"),
+        ("installs", "a line that installs packages was left out"),
+    ],
+)
+def test_what_was_put_right_is_said(batch, kind, remark):
+    assert remark in batch.rows[safe(kind)]["remarks"]
+
+
+@pytest.mark.parametrize("kind", ["function and test deleted", "test edited"])
+def test_deleting_or_editing_a_test_gains_nothing(batch, kind):
+    assert points(batch, safe(kind)) == FULL | {"softmax": 0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "flag"),
+    [
+        ("patches the checks", "mha_lib.teaching.checks.check_softmax"),
+        ("patches the checks while they run", "CheckResult.score"),
+        ("shows points of its own", "more than one result"),
+        ("shows no points", "the shell"),
+        ("rewrites the tests", "the shell"),
+        ("replaces display", "IPython.display.display"),
+        ("switches the guard off", "the guard did not report"),
+        ("the library's function", "softmax of mha_lib"),
+    ],
+)
+def test_what_a_person_should_see_is_flagged(batch, kind, flag):
+    assert flag in batch.rows[safe(kind)]["look_at"]
+    assert safe(kind) in batch.said
+
+
+def test_nobody_honest_is_flagged(batch):
+    honest = {"good", "blank", "warns", "installs", "slow", "10_GB", *WRONG}
+    assert not any(batch.rows[student]["look_at"] for student in honest)
+
+
+# --- what cannot be graded --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("invalid JSON", "no valid JSON"),
+        ("empty file", "empty"),
+        ("a list", "no notebook"),
+        ("not a notebook", "no notebook"),
+        ("another assignment", "another assignment"),
+    ],
+)
+def test_what_cannot_be_graded_has_no_total_but_a_reason(batch, kind, reason):
+    row = batch.rows[safe(kind)]
+    assert (row["status"], row["total"]) == ("not graded", "")
+    assert reason in row["remarks"]
+    assert f"{kind}.ipynb" in batch.said
+    assert reason in (batch.out / "feedback" / f"{safe(kind)}.html").read_text("utf-8")
+
+
+def test_the_exit_code_and_the_summary_say_that_some_are_missing(batch):
+    n = len(batch.rows)
+    assert batch.code == 1
+    assert f"Graded {n - 5} of {n} submissions" in batch.said
+    assert f"{n}/{n}" in batch.progress  # the bar came to its end
+
+
+# --- nothing is lost, nothing is left ---------------------------------------------------------
+
+
+def test_originals_stay_as_they_are(batch):
+    assert prints(batch.folder) == batch.before
+
+
+def test_no_process_is_left(batch):
+    def lines():
+        for process in psutil.process_iter():
+            try:
+                yield " ".join(process.cmdline())
+            except psutil.Error:
+                continue
+
+    assert not [line for line in lines() if TOKEN in line]
+
+
+def test_nothing_is_written_outside_the_folder(batch):
+    trouble = nbformat.read(
+        next((batch.out / "course" / "autograded" / "writes_outside_its_folder").rglob("*.ipynb")),
+        as_version=4,
+    )
+    errors = [
+        output.evalue
+        for cell in trouble.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    ]
+    assert len(errors) == 1
+    assert "to its own folder only" in errors[0]
+
+
+def test_too_much_memory_is_an_error_in_its_cell(batch):
+    file = next((batch.out / "course" / "autograded" / "10_GB").rglob("*.ipynb"))
+    assert "Unable to allocate" in file.read_text("utf-8")
+
+
+def test_output_is_kept_within_bounds(batch):
+    file = next((batch.out / "course" / "autograded" / "large_and_odd_output").rglob("*.ipynb"))
+    assert "the rest is left out" in file.read_text("utf-8")
+    assert file.stat().st_size < 300_000
+
+
+def test_a_killed_run_goes_on_where_it_was(batch):
+    done = batch.after_the_kill
+    assert 5 <= len(done) < len(batch.rows)
+    now = prints(batch.out / "results")
+    assert {name: now[name] for name in done} == done
+    assert f"{len(done)} were done before" in batch.said
+
+
+def test_a_second_run_grades_only_what_is_new_or_changed(batch):
+    before = prints(batch.out / "results")
+    softmax = submissions.submission(softmax="def softmax(z):\n    return z")
+    nbformat.write(softmax, batch.folder / "blank.ipynb")
+    nbformat.write(submissions.submission(), batch.folder / "late.ipynb")
+    try:
+        code, said, _ = run(batch.folder, batch.out)
+        assert code == 1
+        assert f"{len(batch.rows) - 1} were done before" in said
+        after = prints(batch.out / "results")
+        assert {name for name in after if after[name] != before.get(name)} == {
+            "blank.json",
+            "late.json",
+        }
+        rows = table(batch.out)
+        assert rows["blank"]["split_heads"] == "2"
+        assert rows["late"]["total"] == "20"
+    finally:
+        (batch.folder / "late.ipynb").unlink()
+
+
+def test_marks_that_a_person_gives_are_taken_up(batch):
+    from nbgrader.api import Gradebook
+
+    database = f"sqlite:///{(batch.out / 'course' / 'gradebook.db').as_posix()}"
+    name = "multi_head_attention"
+    with Gradebook(database) as gradebook:  # as the formgrader does
+        grade = gradebook.find_grade("specialisation", name, name, "good")
+        grade.manual_score, grade.needs_manual_grade = 3, False
+        comment = gradebook.find_comment("specialisation", name, name, "good")
+        comment.manual_comment = "A <good> start"
+        gradebook.db.commit()
+    run(batch.folder, batch.out)
+    row = table(batch.out)["good"]
+    assert (row["total"], row["specialisation"], row["to_be_marked"]) == ("23", "3", "")
+    page = (batch.out / "feedback" / "good.html").read_text("utf-8")
+    assert '>23</td><td class="number">24</td>' in page
+    assert "A &lt;good&gt; start" in page
+
+
+# --- the report -------------------------------------------------------------------------------
+
+
+def test_the_class_report_counts_students_not_checks(batch):
+    page = html.unescape((batch.out / "report.html").read_text("utf-8"))
+    who = {}
+    for student, result in batch.results.items():
+        for check in result["checks"].values():
+            for name in check["misconceptions"]:
+                who.setdefault(name, set()).add(student)
+    n_graded = sum(not result["problem"] for result in batch.results.values())
+    for name, students in who.items():
+        text = page.split(f"<dt>{name}: {len(students)} of {n_graded}</dt>")[1].split("<dt>")[0]
+        assert students == set(text.split("<dd>")[2].split("</dd>")[0].split(", ")), name
+    assert page.count("<svg") == 2
+    assert "Déjà vu" in page  # an answer for a person to mark
+
+
+def test_the_class_report_lists_every_student(batch):
+    page = (batch.out / "report.html").read_text("utf-8")
+    for student, row in table(batch.out).items():
+        link = f'<a href="feedback/{student}.html">{student}</a></th>'
+        total = row["total"] or "-"
+        assert f'{link}\n<td class="number">{total}</td>' in page
+        assert (batch.out / "feedback" / f"{student}.html").exists()
+
+
+def test_pages_ask_nobody_for_anything(batch):
+    for page in [batch.out / "report.html", *(batch.out / "feedback").glob("*.html")]:
+        text = re.sub(r'xmlns(:\w+)?="[^"]*"', "", page.read_text("utf-8"))
+        assert not re.search(r'(src|href)="(?!#)[^"]*//|url\(\s*["\']?http|@import', text), page
+
+
+def test_hidden_tests_do_not_reach_the_students(batch):
+    for page in (batch.out / "feedback").glob("*.html"):
+        text = page.read_text("utf-8")
+        assert "HIDDEN" not in text
+        assert "4391" not in text
+
+
+# --- names, archives, mistakes in the call ----------------------------------------------------
+
+
+def collected(tmp_path, folder, known=None):
+    from assignments.grader.collect import collect
+
+    unpacked = tmp_path / "unpacked"
+    unpacked.mkdir(exist_ok=True)
+    return collect(folder, unpacked, known)
+
+
+def test_any_file_naming(tmp_path):
+    folder = tmp_path / "in"
+    names = [
+        "week 3/Zoë Ångström_17_file/notebook.ipynb",
+        "week 3/李雷/notebook.ipynb",
+        "week 3/王/notebook.ipynb",
+        "week 3/two/a.ipynb",
+        "week 3/two/b.ipynb",
+        "week 3/=1+1.IPYNB",
+        "week 3/two_a.ipynb",
+        "week 3/.hidden.ipynb",
+        "week 3/x/.ipynb_checkpoints/x-checkpoint.ipynb",
+        "week 3/x/x.ipynb",
+        "__MACOSX/x.ipynb",
+    ]
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name, "utf-8")
+    found = {one.source: one.student for one in collected(tmp_path, folder)[0]}
+    assert len(found) == len(set(found.values())) == 8
+    assert found["week 3/Zoë Ångström_17_file/notebook.ipynb"] == "Zoe_Angstrom_17_file"
+    assert found["week 3/two/a.ipynb"] == "two_a"
+    assert found["week 3/two/b.ipynb"] == "two_b"
+    assert found["week 3/x/x.ipynb"] == "x"
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) for name in found.values())
+
+
+def test_archives_in_archives(tmp_path):
+    inner, outer = tmp_path / "ann.zip", tmp_path / "class.zip"
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("work.ipynb", "inner")
+    with zipfile.ZipFile(outer, "w") as archive:
+        archive.write(inner, "ann.zip")
+        archive.writestr("../../escaped.ipynb", "escaped")
+        archive.writestr("bob/work.ipynb", "bob")
+        archive.writestr("broken.zip", "no archive")
+    found, _ = collected(tmp_path, outer)
+    texts = {one.student: one.path.read_text("utf-8") for one in found if one.path}
+    assert sorted(texts.values()) == ["bob", "escaped", "inner"]
+    assert texts["bob"] == "bob"
+    assert texts["ann"] == "inner"
+    assert not (tmp_path.parent / "escaped.ipynb").exists()
+    assert ["cannot be opened" in one.problem for one in found if not one.path] == [True]
+
+
+def test_whoever_has_no_notebook_is_reported(tmp_path):
+    folder = tmp_path / "in"
+    for name in ("eve/essay.pdf", "ann/x.ipynb", "ann/data/x.csv", "names.csv", "week/fay/y.pdf"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("", "utf-8")
+    (folder / "bob").mkdir()
+    (folder / "dan.ipynb").symlink_to(folder / "gone.ipynb")
+    for name, inside in (("carl.zip", "carl.py"), ("all.zip", "gus/z.pdf"), ("none.zip", "")):
+        with zipfile.ZipFile(folder / name, "w") as archive:
+            if inside:
+                archive.writestr(inside, "")
+    found, left_aside = collected(tmp_path, folder)
+    problems = {one.source: one.problem for one in found}
+    assert problems.pop("ann/x.ipynb") == ""
+    assert "cannot be read" in problems.pop("dan.ipynb")
+    assert set(problems) == {"eve/", "bob/", "week/", "carl.zip/", "all.zip/", "none.zip/"}
+    assert set(problems.values()) == {"there is no notebook in it"}
+    assert left_aside == ["names.csv"]
+
+
+def test_a_name_once_given_stays(tmp_path):
+    folder = tmp_path / "in"
+    (folder / "week").mkdir(parents=True)
+    (folder / "week" / "ann.ipynb").write_text("", "utf-8")
+    known = {one.source: one.student for one in collected(tmp_path, folder)[0]}
+    (folder / "Ann.ipynb").write_text("", "utf-8")
+    later = {one.source: one.student for one in collected(tmp_path, folder, known)[0]}
+    assert later["week/ann.ipynb"] == known["week/ann.ipynb"] == "week"
+    assert later["Ann.ipynb"] == "Ann"
+    (folder / "week" / "ann.ipynb").rename(folder / "week" / "bob.ipynb")
+    assert collected(tmp_path, folder, later)[0][1].student == "week"  # free again
+
+
+def test_a_folder_and_an_archive_of_one_name(tmp_path):
+    folder = tmp_path / "in"
+    (folder / "ann").mkdir(parents=True)
+    (folder / "ann" / "x.ipynb").write_text("", "utf-8")
+    with zipfile.ZipFile(folder / "ann.zip", "w") as archive:
+        archive.writestr("x.ipynb", "")
+    students = [one.student for one in collected(tmp_path, folder)[0]]
+    assert len(set(students)) == 2
+
+
+def test_a_damaged_archive_and_odd_names_do_not_stop_the_others(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "bad.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.ipynb", "a" * 10_000)
+    data = bytearray((folder / "bad.zip").read_bytes())
+    data[45:50] = b"\xff" * 5  # inside the compressed text
+    (folder / "bad.zip").write_bytes(data)
+    (folder / "good.ipynb").write_text("", "utf-8")
+    if sys.platform == "linux":
+        (folder / os.fsdecode(b"ren\xe9.ipynb")).write_text("", "utf-8")
+    found, _ = collected(tmp_path, folder)
+    assert any(one.student == "good" and one.path for one in found)
+    assert [one.source for one in found if "cannot be opened" in one.problem] == ["bad.zip/"]
+    for one in found:
+        one.source.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("submitted", "out", "message"),
+    [
+        ("missing", "out", "there is no"),
+        ("empty", "out", "no notebook in"),
+        ("empty", "empty/out", "lies in SUBMISSIONS"),
+        ("text.txt", "out", "neither a folder, a zip nor a notebook"),
+        ("empty", "text.txt", "is a file"),
+        ("empty", "busy", "another grader"),
+    ],
+)
+def test_a_mistaken_call_is_told(tmp_path, capsys, submitted, out, message):
+    from assignments.grader.__main__ import main
+
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "busy").mkdir()
+    (tmp_path / "busy" / ".lock").write_text(str(os.getppid()), "utf-8")
+    (tmp_path / "text.txt").write_text("", "utf-8")
+    assert main([str(tmp_path / submitted), str(tmp_path / out)]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--jobs", "--seconds", "--cell-seconds", "--megabytes"])
+def test_a_limit_of_nothing_is_refused(option, capsys):
+    from assignments.grader.__main__ import main
+
+    with pytest.raises(SystemExit):
+        main(["in", "out", option, "0"])
+    assert f"{option} must be above 0" in capsys.readouterr().err
+
+
+def test_a_damaged_grader_stops_until_it_is_whole_again(tmp_path, monkeypatch):
+    from assignments.grader import __main__ as grader
+    from assignments.grader.execute import Limits
+
+    call = tmp_path / "ann.ipynb", tmp_path / "out", 1, Limits()
+    nbformat.write(submissions.submission(), call[0])
+    prints = iter(["whole", "damaged", "damaged"])
+    monkeypatch.setattr(grader, "_tools_print", lambda: next(prints))
+    with pytest.raises(grader.GraderDamagedError, match="while ann ran"):
+        grader.grade(*call)
+    assert not list((tmp_path / "out" / "results").glob("*.json"))
+    monkeypatch.setattr(grader, "_tools_print", lambda: "damaged")
+    with pytest.raises(grader.GraderDamagedError, match="earlier submission"):
+        grader.grade(*call)
+    monkeypatch.setattr(grader, "_tools_print", lambda: "whole")
+    assert grader.grade(*call) == 0
+
+
+def test_ending_the_process_that_runs_it_earns_nothing_and_passes(tmp_path):
+    code = "import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)"
+    nbformat.write(submissions.submission(softmax=code), tmp_path / "ann.ipynb")
+    status, said, _ = run(tmp_path / "ann.ipynb", tmp_path / "out")
+    assert status == 1
+    assert "ended with code -9" in said
+    nbformat.write(submissions.submission(), tmp_path / "ann.ipynb")
+    assert run(tmp_path / "ann.ipynb", tmp_path / "out")[0] == 0
+
+
+def test_another_assignment_needs_another_folder(tmp_path):
+    from assignments.grader.course import Course
+
+    source = tmp_path / "assignments" / "source" / assignment.NAME
+    source.parent.mkdir(parents=True)
+    source.write_bytes(assignment.SOURCE.read_bytes())
+    (tmp_path / "assignments" / "nbgrader_config.py").write_bytes(
+        (assignment.COURSE / "nbgrader_config.py").read_bytes()
+    )
+    Course(tmp_path / "course", tmp_path / "assignments")
+    source.write_bytes(assignment.SOURCE.read_bytes().replace(b"4391", b"4392"))
+    with pytest.raises(ValueError, match="choose another OUT"):
+        Course(tmp_path / "course", tmp_path / "assignments")
+    assert Course(tmp_path / "other", tmp_path / "assignments").seeds == [4392]
+
+
+def test_marks_that_are_open_do_not_count():
+    from assignments.grader.report import _total
+
+    assert _total({"a": (2, 2, False), "b": (3, 4, True), "c": (5, 4, False)}) == 6
+
+
+def test_the_pages_say_the_limits_and_the_points_that_hold():
+    from assignments.grader.execute import Limits
+
+    students, instructors = (
+        (ROOT / "chapters" / f"for_{who}.md").read_text("utf-8")
+        for who in ("students", "instructors")
+    )
+    limit = f"A cell may take {Limits().cell_seconds:g} seconds, and the whole notebook a minute"
+    assert limit in students
+    assert Limits().seconds == 60
+    assert f"earns {sum(FULL.values())} points without you; 4 more" in instructors

@@ -1,0 +1,558 @@
+"""The Python side of the widgets: numbers, errors, and manners as ipywidgets."""
+
+import gzip
+import json
+import re
+from dataclasses import replace
+
+import ipywidgets
+import numpy as np
+import pytest
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+from static_widgets import rewrite_page
+
+from mha_lib import attention_cost, multi_head_attention
+from mha_lib.figures import palette
+from mha_lib.figures.palette import ink
+from mha_lib.learning.experiments import (
+    chance_scores,
+    head_roles,
+    run_induction,
+    run_marked_and_mean,
+    run_three_jobs,
+    snapshot_steps,
+)
+from mha_lib.learning.frontier import job_errors
+from mha_lib.learning.train import History
+from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
+from mha_lib.widgets._base import FOLDER
+from mha_lib.widgets.one_distribution import combined_errors
+from mha_lib.widgets.training_playback import smoothed, symbol
+
+
+def frame(widget, *values):
+    """Return the bytes of a frame of the grid that travels with a widget."""
+    key = ",".join("null" if value is None else str(value) for value in values)
+    start, length = widget._index[key]
+    return widget._frames[start : start + length]
+
+
+def weights_of(widget, n_heads, d):
+    x, *w = widget.arrays(d)
+    return multi_head_attention(x, *w, n_heads, return_weights=True)[1]
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+def test_head_splitter_holds_the_weights_of_every_possible_pair():
+    widget = HeadSplitter(tokens=["she", "opened", "it"])
+    pairs = [(h, d) for h in range(1, 9) for d in widget.choices()["d"]]
+    possible = [(h, d) for h, d in pairs if d % h == 0]
+    assert sorted(widget._index) == sorted(f"{h},{d}" for h, d in possible)
+    assert sorted(widget._problems) == sorted(f"{h},{d}" for h, d in set(pairs) - set(possible))
+    for h, d in possible:
+        got = np.frombuffer(frame(widget, h, d)[: 4 * h * 9], "<f4").reshape(h, 3, 3)
+        np.testing.assert_allclose(got, weights_of(widget, h, d), rtol=0, atol=1e-7)
+
+
+def test_head_splitter_draws_the_arrays_that_it_says(rng):
+    x, *w = (rng.normal(size=(6, 6)) for _ in range(5))
+    widget = HeadSplitter(x=x[:5], w_q=w[0], w_k=w[1], w_v=w[2], w_o=w[3], n_heads=3)
+    shades = np.frombuffer(widget._live[4 * 3 * 25 :], np.uint8)
+    q, k, v, merged, w_o, out = np.split(shades, np.cumsum([30, 30, 30, 30, 36]))
+    expected = {
+        "q": x[:5] @ w[0],
+        "k": x[:5] @ w[1],
+        "v": x[:5] @ w[2],
+        "merged": multi_head_attention(x[:5], *w[:3], np.eye(6), 3),
+        "w_o": w[3],
+        "out": multi_head_attention(x[:5], *w[:4], 3),
+    }
+    for (name, matrix), drawn in zip(expected.items(), (q, k, v, merged, w_o, out), strict=True):
+        relative = np.abs(matrix) / np.abs(matrix).max()
+        np.testing.assert_allclose(drawn / 255, relative.ravel(), atol=0.002, err_msg=name)
+    assert not widget._random
+
+
+def test_head_splitter_computes_what_is_not_in_the_grid():
+    widget = HeadSplitter(tokens=["a", "b"])
+    widget.n_heads, widget.d = 5, 35
+    assert "5,35" not in widget._index
+    assert widget._live_key == "5,35"
+    got = np.frombuffer(widget._live[: 4 * 5 * 4], "<f4").reshape(5, 2, 2)
+    np.testing.assert_allclose(got, weights_of(widget, 5, 35), rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(widget.weights(), weights_of(widget, 5, 35))
+
+
+def test_head_splitter_follows_new_tokens():
+    widget = HeadSplitter(tokens=["she", "opened", "it"], token=2)
+    widget.tokens = ["she", "left"]
+    assert widget.token == 1
+    assert len(frame(widget, 1, 4)) == 4 * 4 + 5 * 2 * 4 + 4 * 4
+    assert widget.weights().shape == (4, 2, 2)
+
+
+@pytest.mark.parametrize("n", [4, 16, 36])
+@pytest.mark.parametrize("score", [0, 0.25, 1.5, 6])
+def test_one_distribution_holds_the_errors_of_one_row(n, score):
+    widget = OneDistribution()
+    numbers = np.frombuffer(frame(widget, score, n, 1), "<f4")
+    row = np.exp([score] + [0] * (n - 1))
+    row /= row.sum()
+    fetch, mean = job_errors(row)
+    np.testing.assert_allclose(numbers[:2], [fetch, mean], atol=1e-6)
+    np.testing.assert_allclose(numbers[2:4], [fetch + mean, 1 - n**-0.5], atol=1e-6)
+    np.testing.assert_allclose(numbers[4:], row[:2], atol=1e-6)
+    assert numbers[2] >= numbers[3] - 1e-6
+
+
+@pytest.mark.parametrize("n_heads", [2, 4])
+def test_two_different_rows_do_both_jobs(n_heads):
+    widget = OneDistribution(score=0.25, n_heads=n_heads)
+    np.testing.assert_allclose(widget.errors(), 0, atol=1e-12)
+
+
+def test_two_equal_rows_are_worth_one():
+    widget = OneDistribution(score=0.0, n_heads=2)
+    np.testing.assert_allclose(widget.errors(), job_errors(widget.rows()[0]), atol=1e-12)
+
+
+def test_combined_errors_of_one_row_are_its_own(rng):
+    row = rng.random(7)
+    np.testing.assert_allclose(combined_errors(row[None], 3), job_errors(row, 3), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n_heads", "expected"),
+    [
+        (1, "1 row of weights over 9 tokens, 0.48 on"),
+        (2, "2 rows of weights over 9 tokens, 0.48 and 0.11 on"),
+    ],
+)
+def test_the_picture_of_one_distribution_speaks_of_all_its_rows(n_heads, expected):
+    picture = OneDistribution(score=2.0, n=9, n_heads=n_heads)._picture
+    assert expected in picture
+    assert f"Two errors of {n_heads} row{'s' * (n_heads > 1)}<" in picture
+
+
+def test_frontier_curve_comes_with_n():
+    widget = OneDistribution()
+    assert set(widget._curves) == {"4", "9", "16", "25", "36"}
+    sums = np.sum(widget._curves["16"], axis=1)
+    assert sums.min() == pytest.approx(0.75, abs=1e-3)
+    widget.n = 49
+    assert "49" in widget._curves
+
+
+def test_budget_holds_exact_counts():
+    widget = Budget()
+    for values in ((128, 512, 8, None), (8192, 1024, 16, 1), (4096, 768, 12, 4)):
+        n, d, h, kv = values
+        numbers = np.frombuffer(frame(widget, *values), "<f8").reshape(2, 6)
+        cost, one = attention_cost(n, d, h, n_kv_heads=kv), attention_cost(n, d, 1)
+        for i, name in enumerate(
+            ("parameters", "matmul_flops", "softmax_entries", "weight_bytes", "score_bytes",
+             "kv_cache_bytes")
+        ):  # fmt: skip
+            assert numbers[0, i] == getattr(cost, name)
+            assert numbers[1, i] == getattr(cost, name) / getattr(one, name)
+
+
+def test_budget_computes_what_is_not_in_the_grid():
+    widget = Budget(n=77, d=60, n_heads=5)
+    counts = np.frombuffer(widget._live, "<f8")
+    assert counts[2] == attention_cost(77, 60, 5).softmax_entries
+    assert widget.cost() == attention_cost(77, 60, 5)
+
+
+@pytest.mark.parametrize("name", ["three jobs", "induction"])
+def test_playback_holds_every_snapshot(tiny_runs, name):
+    run = tiny_runs[name]
+    widget = TrainingPlayback(run)
+    assert widget.choices()["step"] == sorted(run.history.snapshots)
+    for step, snapshot in run.history.snapshots.items():
+        shape = snapshot.weights.shape  # (L, h, n, n)
+        n_heads, n_jobs = shape[0] * shape[1], len(run.task.jobs)
+        data = frame(widget, step)
+        weights = np.frombuffer(data[: snapshot.weights.size], np.uint8).reshape(shape)
+        np.testing.assert_allclose(weights / 255, snapshot.weights, atol=0.5 / 255)
+        names = data[weights.size : weights.size + n_heads]
+        words = ["", *widget._run["names"]]
+        assert [words[i] for i in names] == head_roles(snapshot.scores).ravel().tolist()
+        numbers = np.frombuffer(data[weights.size + n_heads :], "<f4")
+        scores = np.concatenate([values.ravel() for values in snapshot.scores.values()])
+        expected = [*scores, snapshot.loss, *snapshot.measures]
+        np.testing.assert_allclose(numbers, expected, rtol=1e-6)
+        assert len(expected) == 3 * n_heads + 1 + n_jobs
+        assert widget._run["scores"] == list(snapshot.scores)
+
+
+def test_playback_says_what_stays_the_same(tiny_runs):
+    for run in tiny_runs.values():
+        fixed = TrainingPlayback(run)._run
+        chance = chance_scores(run.model, run.reporting)
+        assert dict(zip(fixed["scores"], fixed["chance"], strict=True)) == chance
+        assert fixed["n_steps"] == len(run.history.losses) == len(fixed["losses"])
+        assert fixed["tokens"] == ["ABCDEFGHIJKLMNOP"[i] for i in run.reporting.tokens[0]]
+        assert fixed["jobs"] == list(run.task.jobs)
+        assert fixed["n_sequences"] == len(run.reporting.tokens)
+        assert fixed["highest"] >= max(fixed["losses"])
+    assert TrainingPlayback(tiny_runs["induction"])._run["marked"] is None
+    marked = TrainingPlayback(tiny_runs["three jobs"])._run["marked"]
+    assert marked == tiny_runs["three jobs"].reporting.marked[0]
+
+
+def test_losses_are_smoothed_by_the_mean_of_their_neighbours(rng):
+    losses = rng.random(23)
+    expected = [losses[max(0, i - 3) : i + 4].mean() for i in range(23)]
+    np.testing.assert_allclose(smoothed(losses, 7), expected)
+
+
+def test_symbols_are_letters_as_long_as_there_are_any():
+    assert [symbol(i) for i in (0, 25, 26)] == ["A", "Z", "26"]
+
+
+def test_playback_goes_to_the_steps_that_have_a_snapshot(tiny_runs):
+    widget = TrainingPlayback(tiny_runs["induction"], step=4, head=3)
+    assert widget.snapshot() is tiny_runs["induction"].history.snapshots[4]
+    widget.step = np.int64(33)
+    assert widget._live == frame(widget, 33)
+    for wrong, near in ((12, "step=4 or 15"), (40, "step=33")):
+        with pytest.raises(ValueError, match=f"no snapshot of that step: use {near}$"):
+            widget.step = wrong
+    assert widget.step == 33
+
+
+def test_playback_of_the_book_is_small(rng):
+    """Both runs together, as a page carries them, even if all they hold were noise."""
+    widgets = []
+    for run, n_steps in (
+        (run_three_jobs(n_steps=1, n_snapshots=2), 500),
+        (run_induction(n_steps=1, n_snapshots=2), 300),
+    ):
+        start = run.history.snapshots[0]
+        noise = {
+            step: replace(
+                start,
+                weights=rng.random(start.weights.shape),
+                scores={name: rng.random(score.shape) for name, score in start.scores.items()},
+                measures=rng.random(start.measures.shape),
+            )
+            for step in snapshot_steps(n_steps, 32)
+        }
+        history = History(rng.random(n_steps).tolist(), [], noise)
+        widgets.append(TrainingPlayback(replace(run, history=history)))
+    page = page_data(*widgets)
+    models = json.loads(page)["models"].values()
+    assert min(len(model["state"]["_index"]) for model in models) > 24  # what the book promises
+    assert len(gzip.compress(page.encode())) <= 300_000
+
+
+def page_data(*widgets):
+    """Return what a published page carries for these widgets, as JSON."""
+    state = ipywidgets.Widget.get_manager_state(widgets=widgets, drop_defaults=False)["state"]
+    view = '<script type="application/vnd.jupyter.widget-view+json">{"model_id": "%s"}</script>'
+    body, _ = rewrite_page("".join(view % widget.model_id for widget in widgets), state)
+    return re.search(r'id="widget-data">(.*)</script>', body, re.DOTALL)[1]
+
+
+def middle(curves):
+    """Return the middle, least and largest of an odd number of curves, point by point."""
+    ordered = np.sort(curves, axis=0)
+    return ordered[[len(curves) // 2, 0, -1]]
+
+
+@pytest.mark.parametrize("name", ["three jobs", "induction"])
+def test_pruning_holds_every_number_of_heads(tiny_studies, name):
+    seeds = np.atleast_1d(tiny_studies[name])
+    widget = Pruning(tiny_studies, study=name)
+    keys = ("greedy", "ablation", "gradient", "path")
+    orders = [middle([seed.curves[key] for seed in seeds]) for key in keys]
+    choices = middle([seed.subsets[0] for seed in seeds])
+    choices[1] = np.min([seed.subsets[1] for seed in seeds], axis=0)
+    choices[2] = np.max([seed.subsets[2] for seed in seeds], axis=0)
+    floor = np.repeat(orders[0][:, -1:], 5, axis=1)
+    expected = np.array([*orders, choices, floor])[..., ::-1]  # (orders, 3, heads kept)
+    for kept in range(5):
+        got = np.frombuffer(frame(widget, name, kept), "<f4").reshape(6, 3)
+        np.testing.assert_allclose(got, expected[..., kept], rtol=1e-6)
+        widget.kept = kept
+        np.testing.assert_allclose([*widget.results().values()], expected[..., kept])
+    fixed = widget._studies[name]
+    np.testing.assert_allclose([*fixed["curves"].values()], expected, atol=5e-5)
+    assert fixed["greedy"] == seeds[0].greedy.tolist()
+    assert fixed["n_seeds"] == len(seeds)
+    assert fixed["n_layers"] == (2 if name == "induction" else 1)
+
+
+def test_pruning_starts_with_all_heads_of_the_first_model(tiny_studies):
+    assert repr(Pruning(tiny_studies)) == "Pruning(study='three jobs', kept=4)"
+
+
+# Impossible and wrong settings -------------------------------------------------------------------
+
+
+def test_impossible_pairs_say_why_and_what_is_near():
+    widget = HeadSplitter(n_heads=5, d=16)
+    assert "n_heads=5 does not divide d=16: use n_heads=4 or 8" in widget._live_problem
+    assert widget._problems["5,16"] == widget._live_problem
+    assert widget._live == b""
+    assert "does not divide" in widget._picture
+    assert "n_kv_heads=4 does not divide n_heads=2" in Budget(n_heads=2, n_kv_heads=4)._live_problem
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: HeadSplitter(n_heads=0), ValueError, "n_heads=0 is too small"),
+        (lambda: HeadSplitter(n_heads=2.0), TypeError, "n_heads must be an integer, not float"),
+        (lambda: HeadSplitter(n_heads=True), TypeError, "n_heads must be an integer, not bool"),
+        (lambda: HeadSplitter(d="16"), TypeError, "d must be an integer"),
+        (lambda: HeadSplitter(tokens=[]), ValueError, "tokens has 0 entries"),
+        (lambda: HeadSplitter(tokens=["a"] * 33), ValueError, "tokens has 33 entries"),
+        (lambda: HeadSplitter(token=11), ValueError, "token=11, but there are 11 tokens"),
+        (lambda: HeadSplitter(seed=-1), ValueError, "seed=-1 is too small"),
+        (lambda: HeadSplitter(x=np.ones((3, 4, 5))), ValueError, "x has shape"),
+        (lambda: HeadSplitter(x=np.ones((3, 4)), w_q=np.ones((5, 5))), ValueError, "w_q axis"),
+        (lambda: HeadSplitter(w_q=np.ones((4, 5))), ValueError, "w_q axis 0 has size 4"),
+        (lambda: HeadSplitter(x=np.ones((3, 4)), d=8), ValueError, "d has size 8"),
+        (lambda: HeadSplitter(["a"], x=np.ones((3, 4))), ValueError, "tokens has size 1"),
+        (lambda: OneDistribution(score="1"), TypeError, "score must be a number"),
+        (lambda: OneDistribution(score=float("nan")), ValueError, "not finite"),
+        (lambda: OneDistribution(n=1), ValueError, "n=1 is too small: use n >= 2"),
+        (lambda: OneDistribution(n_heads=5), ValueError, "n_heads=5 is too large"),
+        (lambda: Budget(n=-1), ValueError, "n=-1 is too small"),
+        (lambda: Budget(n_kv_heads=0), ValueError, "n_kv_heads=0 is too small"),
+    ],
+)
+def test_bad_values_are_refused_by_name(make, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        make()
+
+
+def test_playback_refuses_what_it_cannot_show(tiny_runs):
+    run = tiny_runs["three jobs"]
+
+    def only(n_snapshots):
+        kept = dict(list(run.history.snapshots.items())[:n_snapshots])
+        return replace(run, history=History(run.history.losses, run.history.measures, kept))
+
+    vectors = replace(run_marked_and_mean(n_heads=2, n_steps=1), history=run.history)
+    for make, error, message in (
+        (lambda: TrainingPlayback(run.model), TypeError, "not TokenModel: make one with run_three"),
+        (lambda: TrainingPlayback(only(0)), ValueError, "0 snapshots, but needs at least 2: train"),
+        (lambda: TrainingPlayback(only(1)), ValueError, "run has 1 snapshots, but needs at least"),
+        (lambda: TrainingPlayback(vectors), ValueError, "run.reporting has no tokens"),
+        (lambda: TrainingPlayback(run, step=5), ValueError, "use step=3 or 13"),
+        (lambda: TrainingPlayback(run, step="5"), TypeError, "step must be an integer"),
+        (lambda: TrainingPlayback(run, head=4), ValueError, "there are 4 heads: use head <= 3"),
+        (lambda: TrainingPlayback(run, head=-1), ValueError, "head=-1 is too small"),
+    ):
+        with pytest.raises(error, match=re.escape(message)):
+            make()
+    assert len(TrainingPlayback(only(2))._index) == 2
+
+
+def test_pruning_refuses_what_it_cannot_show(tiny_studies):
+    study = tiny_studies["induction"]
+    smaller = replace(study, greedy=study.greedy[:3])
+    for make, error, message in (
+        (lambda: Pruning(study), TypeError, "studies must be a dict of studies by name, not Pru"),
+        (lambda: Pruning({}), ValueError, "studies is empty"),
+        (lambda: Pruning({"a": []}), ValueError, "studies['a'] is empty: pass at least one"),
+        (lambda: Pruning({"a": [study, 5]}), TypeError, "studies['a'] holds a int: pass what"),
+        (lambda: Pruning({"a": 5}), TypeError, "studies['a'] holds a int: pass what"),
+        (lambda: Pruning({"a": [study, smaller]}), ValueError, "studies['a'] have 3 and 4 heads"),
+        (lambda: Pruning({"a": study}, study="b"), ValueError, "study='b' is not there: use 'a'"),
+        (lambda: Pruning({"a": study}, kept=5), ValueError, "no model has more than 4 heads: use"),
+        (lambda: Pruning({"a": study}, kept=-1), ValueError, "kept=-1 is too small"),
+        (lambda: Pruning({"a": study}, kept=1.0), TypeError, "kept must be an integer"),
+    ):
+        with pytest.raises(error, match=re.escape(message)):
+            make()
+
+
+def test_pruning_says_when_a_model_has_fewer_heads(tiny_studies):
+    study = tiny_studies["induction"]
+    curves = {name: curve[:3] for name, curve in study.curves.items()}
+    small = replace(study, curves=curves, subsets=study.subsets[:, :3], greedy=study.greedy[:2])
+    widget = Pruning({"large": study, "small": small}, kept=3)
+    widget.study = "small"
+    problem = "kept=3, but “small” has 2 heads: use kept <= 2"
+    assert widget._live_problem == widget._problems["small,3"] == problem
+    widget.kept = 2
+    assert widget._live == frame(widget, "small", 2)
+
+
+def test_a_refused_value_changes_nothing():
+    widget = HeadSplitter()
+    with pytest.raises(TypeError, match="n_heads"):
+        widget.n_heads = 2.5
+    assert widget.n_heads == 4
+    assert widget._live_key == "4,16"
+
+
+def test_own_width_is_the_only_one_offered():
+    widget = HeadSplitter(x=np.eye(6))
+    assert widget.choices()["d"] == [6]
+    assert widget.tokens[:2] == ["token 1", "token 2"]
+    widget.d = 8
+    assert "arrays passed in have width 6" in widget._live_problem
+
+
+# Manners -----------------------------------------------------------------------------------------
+
+# How to make each, a setting, and two values of it.
+ALL = {
+    "HeadSplitter": (lambda *_: HeadSplitter(), "n_heads", (1, 2)),
+    "OneDistribution": (lambda *_: OneDistribution(), "n_heads", (4, 2)),
+    "Budget": (lambda *_: Budget(), "n_heads", (1, 2)),
+    "TrainingPlayback": (lambda runs, _: TrainingPlayback(runs["induction"]), "step", (33, 4)),
+    "Pruning": (lambda _, studies: Pruning(studies), "kept", (0, 2)),
+}
+
+
+@pytest.fixture(params=ALL)
+def case(request, tiny_runs, tiny_studies):
+    """Return a function that makes a widget, the name of a setting, and two values of it."""
+    make, setting, values = ALL[request.param]
+    return lambda: make(tiny_runs, tiny_studies), setting, values
+
+
+def test_repr_says_the_settings_and_no_address(case):
+    make, setting, _ = case
+    widget = make()
+    assert repr(widget).startswith(f"{type(widget).__name__}(")
+    assert f"{setting}={getattr(widget, setting)!r}" in repr(widget)
+    assert not re.search("0x|object at", repr(widget))
+    assert repr(make()) == repr(widget)
+    assert widget._repr_mimebundle_()[0]["text/plain"] == repr(widget)
+
+
+def test_any_integer_type_will_do(case):
+    make, setting, (value, _) = case
+    widget = make()
+    setattr(widget, setting, np.int64(value))
+    assert getattr(widget, setting) == value
+
+
+def test_works_in_a_container_with_observe_and_jslink(case):
+    make, setting, values = case
+    widget, other = make(), make()
+    box = ipywidgets.VBox([widget, other])
+    assert box.children == (widget, other)
+    link = ipywidgets.jslink((widget, setting), (other, setting))
+    assert link.source == (widget, setting)
+    seen = []
+    widget.observe(lambda change: seen.append(change.new), setting)
+    for value in values:
+        setattr(widget, setting, value)
+    assert seen[-2:] == list(values)
+
+
+def test_a_change_from_the_front_end_is_computed(case):
+    make, setting, (value, _) = case
+    widget = make()
+    before = widget._live_key
+    widget.set_state({setting: value})
+    assert widget._live_key != before
+
+
+def test_picture_has_a_text_equivalent(case):
+    picture = case[0]()._picture
+    assert re.search(r'alt="[^"]{20,}"|<desc>[^<]{20,}</desc>', picture)
+
+
+def test_front_end_is_one_module_without_imports_or_arithmetic_of_attention(case):
+    module = case[0]()._esm
+    assert not re.search(
+        r"^\s*import\b|\bimport\(|https?://(?!www\.w3\.org/2000/svg)", module, re.M
+    )
+    assert not re.search(r"Math\.(exp|log|sqrt|pow)|\*\*", module)
+    assert module.count("export default") == 1
+
+
+def test_two_widgets_do_not_share_settings():
+    one, two = HeadSplitter(), HeadSplitter()
+    one.n_heads, one.tokens = 2, ["a"]
+    assert two.n_heads == 4
+    assert len(two.tokens) == 11
+
+
+# Colours -----------------------------------------------------------------------------------------
+
+
+def test_weight_colours_are_those_of_the_figures():
+    places = np.linspace(0, 1, len(palette.WEIGHT_COLOURS))
+    assert [to_hex(c) for c in colormaps["viridis"](places)] == palette.WEIGHT_COLOURS
+
+
+@pytest.mark.parametrize("colour", palette.HEAD_COLOURS)
+def test_head_numbers_can_be_read_on_their_colours(colour):
+    def luminance(value):
+        channels = np.array([int(value[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        linear = np.where(
+            channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4
+        )
+        return linear @ (0.2126, 0.7152, 0.0722)
+
+    low, high = sorted([luminance(colour), luminance(ink(colour))])
+    assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("text", ["the cat sat", " the  cat\nsat "])
+def test_a_text_is_split_into_words(text):
+    widget = HeadSplitter(tokens=text)
+    assert widget.tokens == ["the", "cat", "sat"]
+    assert widget.weights().shape == (4, 3, 3)
+    widget.tokens = "the cat sat down"
+    assert widget.tokens == ["the", "cat", "sat", "down"]
+    assert widget.weights().shape == (4, 4, 4)
+    assert HeadSplitter(tokens=("a", "b")).tokens == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "told"),
+    [
+        ([1, 2], r"tokens must be a list of words, but holds int 1: pass \[str\(word\)"),
+        (["a", None], "tokens must be a list of words, but holds NoneType None"),
+        (7, "tokens must be a list of words, not int 7: pass a list or a text"),
+        (b"the cat", "tokens must be a list of words, but holds int"),
+    ],
+)
+def test_what_are_no_words_is_refused(tokens, told):
+    with pytest.raises(TypeError, match=told):
+        HeadSplitter(tokens=tokens)
+    widget = HeadSplitter(tokens="the cat")
+    with pytest.raises(TypeError, match=told):
+        widget.tokens = tokens
+    assert widget.tokens == ["the", "cat"]
+
+
+@pytest.mark.parametrize(
+    ("widget", "setting", "value"),
+    [
+        (lambda: OneDistribution(score=1000.25), "score", 1000.75),  # all weight on one token
+        (lambda: Budget(d=640, n_heads=3), "n", 512),
+        (lambda: HeadSplitter(d=15, n_heads=6), "n_heads", 7),
+    ],
+)
+def test_an_answer_with_the_bytes_of_the_one_before_is_told_by_its_key(widget, setting, value):
+    widget, changed = widget(), []
+    widget.observe(lambda change: changed.append(change.name))
+    frame = widget._live
+    setattr(widget, setting, value)
+    assert widget._live == frame
+    assert "_live" not in changed  # so that the page has to watch the key
+    assert "_live_key" in changed
+
+
+def test_the_page_watches_everything_that_a_frame_is_read_from():
+    source = (FOLDER / "common.js").read_text(encoding="utf-8")
+    (read,) = re.findall(r"function frameOf.*?\n}", source, re.DOTALL)
+    (watched,) = re.findall(r"const watched = .*?;", source, re.DOTALL)
+    names = set(re.findall(r'model\.get\("(_\w+)"\)', read)) - {"_settings"}  # these stay
+    assert len(names) == 6
+    assert names <= set(re.findall(r'"(_\w+)"', watched))
