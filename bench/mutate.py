@@ -14,6 +14,7 @@ import contextlib
 import copy
 import importlib
 import inspect
+import io
 import os
 import signal
 import sys
@@ -219,7 +220,7 @@ def run_tests(names, *options):
     """Run files of tests until one fails, without a word; return whether all pass."""
     quiet = ["-x", "-q", "-p", "no:cacheprovider"]
     again = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # not the first run in this process
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+    with contextlib.redirect_stdout(io.StringIO()):
         return all(pytest.main([*quiet, *again, *options, f"tests/{name}"]) == 0 for name in names)
 
 
