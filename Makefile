@@ -48,7 +48,7 @@ test: $(TESTS)
 	@$(BIN)/python -m tests test
 
 seeds: $(TESTS)
-	$(BIN)/python -m pytest -v -n logical --dist loadgroup --no-loadscope-reorder -m slow tests/learning
+	@$(BIN)/python -m tests seeds
 
 versions: $(TESTS)
 	$(BIN)/python -m nox

@@ -2,6 +2,7 @@
 
     python -m tests check   # before every commit: style, types, imports and the fast tests
     python -m tests         # all that a contributor's machine should see, the book's build included
+    python -m tests seeds   # what the book claims of trained models, with twenty seeds
 
 The commands of a stage run at the same time.  The first stage that fails is the last.
 """
@@ -17,10 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "mha_lib").rglob("*.py"))
-PYTEST = ["pytest", "-q", "-n", "logical"]
-# Tests that share something costly, such as a batch of submissions, stay with one worker.
-TOGETHER = ["--dist", "loadgroup", "--no-loadscope-reorder"]
+ALONE = ["pytest", "-q"]
+SHARED = [*ALONE, "-n", "logical", "--dist"]
 LATER = ["--ignore=tests/browser", "--ignore=tests/grader"]
+LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
+SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
 BUILD = ["jupyter-book", "build", ".", "--all", "-W", "-n", "--keep-going"]
 if shutil.which("make"):  # which leaves out what is there already
     BUILD = ["make", "--no-print-directory", "book"]
@@ -34,18 +36,28 @@ CHECK = {
         ["numpydoc", "lint", *MODULES],
     ],
     "the library and the notebooks' form": [
-        [*PYTEST, "--dist", "worksteal", "--doctest-modules", "mha_lib", "tests", *LATER]
+        [*SHARED, "worksteal", "--doctest-modules", "mha_lib", "tests", *LATER]
     ],
 }
 TEST = CHECK | {
     # Each runs all notebooks: one for the pages, the other to compare what they print.
     "the book and its notebooks": [
         BUILD,
-        ["pytest", "-q", "--nbval", "--nbval-current-env", "chapters"],
+        [*ALONE, "--nbval", "--nbval-current-env", "chapters"],
     ],
-    "the pages in a browser": [[*PYTEST, *TOGETHER, "tests/browser"]],
-    "the assignment and its grader": [[*PYTEST, *TOGETHER, "tests/grader"]],
+    # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.
+    "the pages and JupyterLab in a browser": [
+        [*SHARED, "load", "--maxschedchunk=1", "tests/browser", f"--ignore={LAB}"],
+        [*ALONE, LAB],
+    ],
+    # The grader works on one batch for all its tests, with two processes of its own.
+    "the assignment and its grader": [
+        [*ALONE, GRADER],
+        [*ALONE, "tests/grader", f"--ignore={GRADER}"],
+    ],
 }
+# Each of the two models trains for a minute or more: one for each core.
+CLAIMS = {"twenty seeds": [[*SEEDS, "-k", "three"], [*SEEDS, "-k", "not three"]]}
 
 
 def run(commands):
@@ -86,5 +98,5 @@ def main(stages):
 if __name__ == "__main__":
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    wanted = {"check": CHECK, "test": TEST}.get(" ".join(sys.argv[1:]) or "test")
+    wanted = {"check": CHECK, "test": TEST, "seeds": CLAIMS}.get(" ".join(sys.argv[1:]) or "test")
     sys.exit(main(wanted) if wanted else __doc__)

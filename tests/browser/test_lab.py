@@ -17,8 +17,6 @@ from mha_lib.widgets import HeadSplitter
 from tests.browser.conftest import Visit
 from tests.browser.test_widgets import open_numbers, settings, shown_weights, slider
 
-pytestmark = pytest.mark.xdist_group("lab")  # one notebook, cell after cell
-
 CELLS = [
     "from mha_lib.widgets import Budget, HeadSplitter\n"
     "w = HeadSplitter(tokens=['she', 'opened', 'it'], token=0)\nw",
