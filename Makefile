@@ -1,8 +1,9 @@
-# Two commands do everything: `make book` and `make test`.  The plain commands behind each target,
-# for machines without make, stand in README.md.
+# Two commands do everything: `make book` and `make test`.  README.md says how to do without make.
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+GRADER := $(VENV)/.ready-classroom
+TESTS := $(VENV)/.ready-test
 HTML := _build/html
 PORT ?= 8000
 # The newest of these that is installed; `make PYTHON=...` takes another.
@@ -19,12 +20,17 @@ unexport MPLBACKEND PYTHONOPTIMIZE PYTHONWARNINGS
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book test serve lab notebooks assignment grade \
-	bench bench-site bench-train bench-grade mutate clean
+.PHONY: help book check test seeds versions mutate test-all serve lab notebooks assignment grade \
+	bench bench-site bench-train bench-grade clean
 
 help:
 	@echo "make book       build the site into $(HTML)"
-	@echo "make test       run every check: style, types, library, notebooks, site, Pythons"
+	@echo "make check      before every commit: style, types, imports, the fast tests; a minute or two"
+	@echo "make test       all checks for this machine: also the book, its pages, the grader"
+	@echo "make seeds      train twenty models of each kind for the book's claims; a few minutes"
+	@echo "make versions   test the library on every Python, with the oldest and the newest NumPy"
+	@echo "make mutate     list changes of the numerics that no test notices (not on Windows)"
+	@echo "make test-all   test, seeds, versions and mutate"
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
 	@echo "make lab        open the notebooks in JupyterLab"
 	@echo "make notebooks  re-run the notebooks and save their outputs"
@@ -34,7 +40,6 @@ help:
 	@echo "make bench-site measure the pages beside the stock widget runtime (needs Chromium and npm)"
 	@echo "make bench-train  measure a training step beside PyTorch, which it fetches"
 	@echo "make bench-grade  measure the grader: seconds a submission, one worker and two"
-	@echo "make mutate     list changes of the numerics that no test notices (not on Windows)"
 	@echo "make clean      remove what was built and the environment"
 
 book: $(HTML)/.built
@@ -42,14 +47,22 @@ book: $(HTML)/.built
 	@grep -q '^ *url: *.\{0,1\}https:' _config.yml || \
 		echo "For a launch menu and a line that installs the library, write the book's address into _config.yml at repository: url:"
 
-test: $(HTML)/.built
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder tests
-	$(BIN)/python -m pytest --doctest-modules mha_lib
-	$(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder -v --nbval --nbval-current-env chapters
+check: $(TESTS)
+	@$(BIN)/python -m tests check
+
+test: $(TESTS)
+	@$(BIN)/python -m tests test
+
+seeds: $(TESTS)
+	@$(BIN)/python -m tests seeds
+
+versions: $(TESTS)
 	$(BIN)/python -m nox
+
+mutate: $(TESTS)
+	$(BIN)/python bench/mutate.py
+
+test-all: test seeds versions mutate
 
 serve: book
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)
@@ -61,16 +74,16 @@ notebooks: $(READY)
 	$(BIN)/python -m tests.notebooks
 
 # Without a gradebook: whoever grades makes one of their own.
-assignment: $(READY)
+assignment: $(GRADER)
 	cd assignments && ../$(BIN)/nbgrader generate_assignment multi_head_attention --force --no-db
 
 # Exit code 1: some submissions could not be graded; the summary says which and why.
-grade: $(READY)
+grade: $(GRADER)
 	@test -n "$(SUBMISSIONS)" -a -n "$(OUT)" || \
 		{ echo "say: make grade SUBMISSIONS=folder OUT=folder"; exit 2; }
 	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)"
 
-bench-site: book
+bench-site: book $(TESTS)
 	$(BIN)/python bench/site.py
 
 # PyTorch gets an environment of its own: nothing else in the book needs it.
@@ -88,11 +101,8 @@ bench: _build/bench/torch/.ready
 bench-train: _build/bench/torch/.ready
 	OMP_NUM_THREADS=1 _build/bench/torch/bin/python bench/train.py
 
-bench-grade: $(READY)
+bench-grade: $(GRADER)
 	$(BIN)/python -m bench.grade
-
-mutate: $(READY)
-	$(BIN)/python bench/mutate.py
 
 clean:
 	rm -rf _build .nox $(VENV)
@@ -104,6 +114,14 @@ $(READY): requirements.txt pyproject.toml
 		"$$python" -m venv --clear $(VENV); \
 	fi
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(GRADER): requirements-classroom.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-classroom.txt
+	@touch $@
+
+$(TESTS): requirements-test.txt $(GRADER)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	@touch $@
 
 # --all: a page is executed again although only the library changed.

@@ -21,7 +21,7 @@ N_STEPS, WARM_UP = 300, 30
 
 
 class TorchModel(torch.nn.Module):
-    """The model of `mha_lib.learning.models.TokenModel` with one layer, in PyTorch's own operations."""
+    """The library's `TokenModel` with one layer, in PyTorch's own operations."""
 
     def __init__(self, model):
         super().__init__()

@@ -312,7 +312,7 @@ def _write(path, content):
     """Write a file that is either whole or not there."""
     partial = path.with_suffix(".part")
     partial.write_text(json.dumps(content, indent=1), encoding="utf-8")
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ def _without_notebook(notebooks, others):
     """Return an entry for each folder or archive without a notebook, and the loose files."""
     homes = {PurePosixPath(notebook.label).parent for notebook in notebooks}
     filled = {folder for home in homes for folder in (home, *home.parents)}
-    root = PurePosixPath(".")
+    root = PurePosixPath()
     missing, loose = set(), []
     for other in others:
         folders = [folder for folder in other.parents if folder != root]  # the nearest first

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections import Counter
 from contextlib import contextmanager
+from pathlib import Path
 
 import nbformat
 from nbgrader.api import Gradebook
@@ -228,7 +229,7 @@ class Course:
             GenerateAssignment(coursedir=CourseDirectory(config=settings), config=settings)
         )
         # nbgrader starts the program alembic, which lies beside this Python.
-        beside = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+        beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         try:
             with _silence(), setenv(PATH=beside):
                 generate.start()

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
@@ -243,4 +242,4 @@ def _replace(path, text):
     """Write a file that is either whole or as it was."""
     partial = path.with_name(f"{path.name}.part")
     partial.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(partial, path)
+    partial.replace(path)

@@ -20,9 +20,12 @@ from static_widgets import FOLDER, rewrite_page
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
+# The largest come first: whoever takes them starts at once, and the small ones fill the gaps.
 PAGES = sorted(
-    str(path.relative_to(SITE)) for path in SITE.rglob("*.html") if "_static" not in path.parts
-) or ["index.html"]
+    (path for path in SITE.rglob("*.html") if "_static" not in path.parts),
+    key=lambda path: (-path.stat().st_size, path),
+)
+PAGES = [path.relative_to(SITE).as_posix() for path in PAGES] or ["index.html"]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 ARGUMENTS = [
     "--no-sandbox",
@@ -61,6 +64,7 @@ class Visit:
         self.foreign = []  # addresses elsewhere, blocked
         self.complaints = []  # console errors and warnings, exceptions, missing files
         options = {"viewport": {"width": 1280, "height": 900}, **options}
+        self.has_scripts = options.get("java_script_enabled", True)
         self.context = browser.new_context(**options)
         self.context.route(re.compile(r"^(?!data:|blob:)"), self._answer)
         self.page = self.context.new_page()
@@ -88,10 +92,11 @@ class Visit:
         # Waiting for a quiet network alone can end before a slow machine has read the page.
         self.page.goto(address, wait_until="load")
         self.page.wait_for_load_state("networkidle")
-        self.page.wait_for_function(
-            "[...document.querySelectorAll('.static-widget')].every("
-            "(place) => 'ready' in place.dataset || place.querySelector('[role=alert]'))"
-        )
+        if self.has_scripts:
+            self.page.wait_for_function(
+                "[...document.querySelectorAll('.static-widget')].every("
+                "(place) => 'ready' in place.dataset || place.querySelector('[role=alert]'))"
+            )
         return self.page
 
 

@@ -1,4 +1,8 @@
-"""Every page of the built book, in a browser."""
+"""Every page of the built book, in a browser.
+
+A page is opened once for each look, and everything that holds in this look is checked there, each
+check as a subtest of its own.  What changes the page comes last.
+"""
 
 from pathlib import Path
 
@@ -9,61 +13,138 @@ from tests.browser.conftest import PAGES, SITE
 
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
 RUN_AXE = """async (rules) => {
-  const options = { resultTypes: ["violations"], rules: rules ?? {} };
+  // Style sheets, which axe would fetch once more, are for a rule that is off by default.
+  const preload = { assets: ["media"] };
+  const options = { resultTypes: ["violations"], rules: rules ?? {}, preload };
   const { violations } = await axe.run(document, options);
   return violations.flatMap(({ id, help, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id}: ${help}: ${target}: ${failureSummary}`));
 }"""
 
 
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_page_asks_nobody_and_complains_of_nothing(visit, site, scheme, page):
-    window = visit()
-    window.open(f"{site}/{page}" if scheme == "http" else (SITE / page).as_uri())
+# What holds in some look or other ----------------------------------------------------------------
+
+
+def asks_nobody(window):
     assert window.foreign == []
+
+
+def complains_of_nothing(window):
     assert window.complaints == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize(("colours", "width"), [("light", 1280), ("dark", 1280), ("light", 320)])
-def test_page_has_no_accessibility_violation(visit, site, colours, width, page):
-    window = visit(
-        color_scheme=colours, reduced_motion="reduce", viewport={"width": width, "height": 900}
-    )
-    tab = window.open(f"{site}/{page}")
-    assert tab.evaluate("document.documentElement.dataset.theme") == colours
-    tab.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
-    # A reader who asked for less motion sees none, and axe no colours that are still fading in.
-    assert tab.evaluate("document.getAnimations().length") == 0
-    tab.add_script_tag(path=AXE)
-    # Contrast takes most of the time, and the two wide pages have shown it.
-    rules = {"color-contrast": {"enabled": width > 320}}
-    assert tab.evaluate(RUN_AXE, rules) == []
+def formulas_and_icons_are_drawn(window):
+    page = window.page
+    assert page.locator(".math:not(:has(mjx-container))").count() == 0
+    assert page.locator("mjx-merror").count() == 0
+    drawn = "(all) => all.map((icon) => getComputedStyle(icon, '::before').content)"
+    icons = page.locator("i[class*='fa-']").evaluate_all(drawn)
+    assert icons
+    assert not {"none", "normal"} & set(icons)
 
 
-# A phone, and a window of 1280 pixels enlarged four times.
-@pytest.mark.parametrize("width", [390, 320])
-@pytest.mark.parametrize("page", PAGES)
-def test_narrow_page_does_not_scroll_sideways_nor_code_on_paper(visit, site, page, width):
-    tab = visit(viewport={"width": width, "height": 800}).open(f"{site}/{page}")
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    tab.emulate_media(media="print")
-    cut = "(all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length"
-    assert tab.locator("pre").evaluate_all(cut) == 0
+def does_not_scroll_sideways(window):
+    width = window.page.viewport_size["width"]
+    assert window.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_names_of_parameters_stay_whole_on_a_phone(visit, site):
-    tab = visit(viewport={"width": 390, "height": 800}).open(f"{site}/chapters/reference.html")
-    names = tab.locator("dt:has(> .classifier) > strong")
-    broken = names.evaluate_all("""(all) => all.filter((name) => {
-      const words = document.createRange();
-      words.selectNodeContents(name);
-      const lines = new Set([...words.getClientRects()].map((line) => Math.round(line.top)));
-      return !name.textContent.includes(" ") && lines.size > 1;
-    }).map((name) => name.textContent)""")
+def names_of_parameters_stay_whole(window):
+    broken = window.page.locator("dt:has(> .classifier) > strong").evaluate_all("""(all) =>
+      all.filter((name) => {
+        const words = document.createRange();
+        words.selectNodeContents(name);
+        const lines = new Set([...words.getClientRects()].map((line) => Math.round(line.top)));
+        return !name.textContent.includes(" ") && lines.size > 1;
+      }).map((name) => name.textContent)""")
     assert broken == []
-    assert names.count() > 100
+
+
+def code_is_not_cut_on_paper(window):
+    window.page.emulate_media(media="print")
+    cut = "(all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length"
+    assert window.page.locator("pre").evaluate_all(cut) == 0
+
+
+def colours_are_the_readers(window):
+    page = window.page
+    wanted = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'")
+    assert page.evaluate("document.documentElement.dataset.theme") == wanted
+
+
+def nothing_moves(window):
+    """A reader who asked for less motion sees none, and axe no colours that are still fading in."""
+    window.page.evaluate(
+        "document.querySelectorAll('details').forEach((part) => { part.open = true; })"
+    )
+    assert window.page.evaluate("document.getAnimations().length") == 0
+
+
+def has_no_accessibility_violation(window):
+    page = window.page
+    page.add_script_tag(path=AXE)
+    # Contrast takes most of the time, and the two wide looks have shown it.
+    rules = {"color-contrast": {"enabled": page.viewport_size["width"] > 320}}
+    assert page.evaluate(RUN_AXE, rules) == []
+
+
+def widgets_have_pictures_with_texts(window):
+    for place in window.page.locator(".static-widget + noscript").all():
+        assert place.locator("figure").is_visible()
+        images = place.locator("img, svg[role=img]")
+        assert images.count() > 0
+        texts = images.evaluate_all(
+            "(all) => all.map((one) => one.alt ?? one.querySelector('desc').textContent)"
+        )
+        assert min(map(len, texts)) > 20
+
+
+# The looks ---------------------------------------------------------------------------------------
+
+ALWAYS = [asks_nobody, complains_of_nothing]
+CALM = [colours_are_the_readers, nothing_moves, has_no_accessibility_violation]
+PHONE = [does_not_scroll_sideways, names_of_parameters_stay_whole]
+LOOKS = {
+    "light": (
+        {"reduced_motion": "reduce"},
+        [formulas_and_icons_are_drawn, *CALM],
+    ),
+    "dark, from its file": (
+        {"color_scheme": "dark", "reduced_motion": "reduce"},
+        [formulas_and_icons_are_drawn, *CALM],
+    ),
+    "phone": (
+        {"viewport": {"width": 390, "height": 800}},
+        [*PHONE, code_is_not_cut_on_paper],
+    ),
+    # A window of 1280 pixels, enlarged four times.
+    "enlarged": (
+        {"viewport": {"width": 320, "height": 800}, "reduced_motion": "reduce"},
+        [*PHONE, *CALM, code_is_not_cut_on_paper],
+    ),
+    "without JavaScript": (
+        {"java_script_enabled": False},
+        [widgets_have_pictures_with_texts],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("page", "look"),
+    [pytest.param(page, look, id=f"{page}, {look}") for page in PAGES for look in LOOKS],
+)
+def test_page(visit, site, subtests, page, look):
+    options, checks = LOOKS[look]
+    window = visit(**options)
+    window.open((SITE / page).as_uri() if "file" in look else f"{site}/{page}")
+    for check in [*checks, *ALWAYS]:
+        with subtests.test(check.__name__.replace("_", " ")):
+            check(window)
+
+
+def test_the_reference_pages_show_parameters():
+    """Else nothing would be said of their names."""
+    pages = [(SITE / page).read_text("utf-8") for page in PAGES]
+    assert sum(page.count('class="classifier"') for page in pages) > 100
 
 
 def test_dark_page_is_printed_in_light(visit, site):
@@ -90,34 +171,6 @@ def test_paper_shows_what_was_folded_except_code_and_the_screen_folds_it_again(v
     assert tab.evaluate(folded) == before
     assert tab.evaluate("document.querySelector('.sd-dropdown').open")
     assert len(set(before)) > 4  # answers, solutions, and tables or code
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_formulas_and_icons_are_drawn(visit, site, page):
-    tab = visit().open(f"{site}/{page}")
-    assert tab.locator(".math:not(:has(mjx-container))").count() == 0
-    assert tab.locator("mjx-merror").count() == 0
-    content = "getComputedStyle(icon, '::before').content"
-    icons = tab.locator("i[class*='fa-']").all()
-    assert icons
-    for icon in icons:
-        assert icon.evaluate(f"(icon) => {content}") not in ("none", "normal")
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_without_javascript_each_widget_has_a_picture_with_a_text(visit, site, page):
-    window = visit(java_script_enabled=False)
-    window.page.goto(f"{site}/{page}")
-    for place in window.page.locator(".static-widget + noscript").all():
-        assert place.locator("figure").is_visible()
-        images = place.locator("img, svg[role=img]")
-        assert images.count() > 0
-        for image in images.all():
-            tag = image.evaluate("(node) => node.tagName.toLowerCase()")
-            text = (
-                image.get_attribute("alt") if tag == "img" else image.locator("desc").text_content()
-            )
-            assert len(text) > 20
 
 
 @pytest.mark.parametrize("words", ["d_k", "width", "eigenvectors", "frac", "axes"])
