@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Shape
 
 FLOATS = (np.float32, np.float64)
+_DTYPES = tuple(map(np.dtype, FLOATS))
+_BOOLS = (bool, np.bool_)
 
 
 class NotFiniteError(ValueError):
@@ -45,6 +47,8 @@ def real_array(name: str, value: ArrayLike, axes: Sequence[str] = ()) -> FloatAr
     ValueError
         ``value`` is ragged, or has fewer axes than named.
     """
+    if type(value) is np.ndarray and value.dtype in _DTYPES and value.ndim >= len(axes):
+        return value  # nothing to convert: the usual case, and the quickest
     array = _plain_array(name, value)
     if array.dtype.kind in "iu":
         array = array.astype(np.float64)
@@ -79,7 +83,7 @@ def matrix(name: str, value: ArrayLike, axes: Sequence[str]) -> FloatArray:
 def integer(name: str, value: Integer, minimum: int) -> int:
     """Return ``value`` as a Python int of at least ``minimum``; any integer type will do."""
     try:
-        if isinstance(value, bool | np.bool_):  # True counts as 1 in Python; here it is a slip
+        if isinstance(value, _BOOLS):  # True counts as 1 in Python; here it is a slip
             raise TypeError
         number = operator.index(value)
     except TypeError:

@@ -185,7 +185,7 @@ def test_the_bound_is_below_the_limit_wherever_speed_was_measured(n, d, n_heads)
     f32 = np.finfo(np.float32)
     for head in range(n_heads):
         limit = -np.log(f32.tiny) - np.log(n / f32.eps) - np.log(abs(v[head]).max())
-        bound = blocked._longest(q[head]) * blocked._longest(k[head]) / np.sqrt(d // n_heads)
+        bound = blocked.longest(q[head]) * blocked.longest(k[head]) / np.sqrt(d // n_heads)
         assert bound < 0.6 * limit
         assert blocked._is_moderate(limit - 0.01, v[head], np.float32)
         assert not blocked._is_moderate(limit + 0.01, v[head], np.float32)
