@@ -1,18 +1,15 @@
-"""Attention without its weights, block by block: the same result, lean and fast."""
+"""Attention without its weights, block by block: the same result, in little memory."""
+
+import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from mha_lib import _check
-from mha_lib._types import FloatArray
-from mha_lib.attention import scaled_dot_product_attention
+from mha_lib.attention import _attend
 
 BLOCK, KEYS = 512, 512  # so many queries meet so many keys at a time
 
 
-def attention_output(
-    q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None
-) -> FloatArray:
+def attend_in_blocks(q, k, v, mask=None):
     r"""Return the output of `mha_lib.scaled_dot_product_attention`, never holding all weights.
 
     A block of queries meets a block of keys at a time, and only the result is divided by the sum of
@@ -23,9 +20,9 @@ def attention_output(
     .. math:: b = \frac{\max_i \lvert q_i\rvert \, \max_j \lvert k_j\rvert}{\sqrt{d_k}}
 
     As long as neither the sum of Tk powers up to :math:`e^b`, times the largest value of a column
-    of ``v``, can overflow, nor the smallest, :math:`e^{-b}` times that value, lose its digits,
-    nothing is subtracted.  Heads that break this, or hold inf or NaN, go block by block through
-    `mha_lib.scaled_dot_product_attention`.
+    of ``v``, can overflow, nor the smallest, :math:`e^{-b}` times that value, underflow, nothing is
+    subtracted.  Heads that break this, or hold inf or NaN, are computed the plain way, a block of
+    queries at a time.
 
     Parameters
     ----------
@@ -44,39 +41,15 @@ def attention_output(
         Agrees with the plain computation up to rounding, each column relative to the largest
         value of that column of ``v``.
 
-    Raises
-    ------
-    ValueError
-        Sizes disagree, or Hkv does not divide H; the message names the argument and both sizes.
-    TypeError
-        ``mask`` is not boolean, or an array is not real.
-
     Notes
     -----
-    Holds ``BLOCK * KEYS`` scores at a time, instead of ``H * Tq * Tk``; heads that go through
-    `mha_lib.scaled_dot_product_attention` hold a few times ``BLOCK * Tk``.
-
-    Examples
-    --------
-    >>> q, k, v = np.ones((1, 1, 2)), np.ones((1, 3, 2)), np.arange(3.0).reshape(1, 3, 1)
-    >>> attention_output(q, k, v)
-    array([[[1.]]])
+    Its caller has checked the arguments, and lets NumPy be silent about inf and NaN.  Holds
+    ``BLOCK * KEYS`` scores at a time, instead of ``H * Tq * Tk``; heads that are computed the plain
+    way hold a few times ``BLOCK * Tk``.
     """
-    q = _check.real_array("q", q, axes=("H", "Tq", "Dk"))
-    k = _check.real_array("k", k, axes=("Hkv", "Tk", "Dk"))
-    v = _check.real_array("v", v, axes=("Hkv", "Tk", "Dv"))
-    for left, left_size, right, right_size, remedy in (
-        ("q axis Dk", q.shape[-1], "k axis Dk", k.shape[-1], "project both to one width"),
-        ("k axis Tk", k.shape[-2], "v axis Tk", v.shape[-2], "give every key exactly one value"),
-        ("k axis Hkv", k.shape[-3], "v axis Hkv", v.shape[-3], "give each head keys and values"),
-    ):
-        _check.same_size(left, left_size, right, right_size, remedy)
-    _check.not_empty("q and k", "Dk", q.shape[-1], "a query needs at least one number to compare")
-    _check.not_empty("k and v", "Hkv", k.shape[-3], "queries need at least one head of keys")
     n_heads, n_queries = q.shape[-3:-1]
-    _check.divides("Hkv", k.shape[-3], "H", n_heads)
     group = n_heads // k.shape[-3]
-    sequences = _check.leading_shape({"q": q, "k": k, "v": v}, n_trailing=3)
+    sequences = np.broadcast_shapes(q.shape[:-3], k.shape[:-3])
     leading = (*sequences, n_heads)
     q = np.broadcast_to(q, (*leading, *q.shape[-2:]))
     k, v = (np.broadcast_to(a, (*sequences, *a.shape[-3:])) for a in (k, v))
@@ -86,19 +59,17 @@ def attention_output(
     out = out.swapaxes(-3, -2)  # (..., H, Tq, Dv)
     scores = np.empty((min(BLOCK, n_queries), min(KEYS, k.shape[-2])), dtype)  # used again
     if mask is not None:
-        shape = (*leading, n_queries, k.shape[-2])
-        mask = np.broadcast_to(_check.boolean_mask("mask", mask, shape), shape)
-    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
-        for *sequence, head in np.ndindex(*leading):
-            at, shared = (*sequence, head), (*sequence, head // group)
-            own_mask = None if mask is None else mask[at]
-            _one_head(q[at], k[shared], v[shared], own_mask, out[at], scores)
+        mask = np.broadcast_to(mask, (*leading, n_queries, k.shape[-2]))
+    for *sequence, head in np.ndindex(*leading):
+        at, shared = (*sequence, head), (*sequence, head // group)
+        own_mask = None if mask is None else mask[at]
+        _one_head(q[at], k[shared], v[shared], own_mask, out[at], scores)
     return out
 
 
 def _one_head(q, k, v, mask, out, scores):
     """Write the output of one head into ``out``, (Tq, Dv)."""
-    scaled = q / float(np.sqrt(q.shape[-1]))  # (Tq, Dk)
+    scaled = q / math.sqrt(q.shape[-1])  # (Tq, Dk)
     k, v = np.ascontiguousarray(k), np.ascontiguousarray(v)  # every block reads them
     moderate = _is_moderate(_longest(scaled) * _longest(k), v, out.dtype)
     ones = np.ones(len(k), out.dtype)  # a product with it is the fastest sum
@@ -106,7 +77,7 @@ def _one_head(q, k, v, mask, out, scores):
         rows = slice(start, start + BLOCK)
         allowed = None if mask is None else mask[rows]
         if not moderate:
-            out[rows] = scaled_dot_product_attention(q[rows], k, v, allowed)[0]
+            out[rows] = _attend(q[rows], k, v, allowed)[0]
             continue
         blend = np.zeros_like(out[rows])  # (block, Dv)
         total = np.zeros(len(blend), out.dtype)  # (block,)
@@ -130,7 +101,7 @@ def _longest(rows):
 
 
 def _is_moderate(bound, v, dtype):
-    """Return whether powers of scores up to ``bound`` keep their digits in a sum over ``v``."""
+    """Return whether a sum over ``v`` of powers up to e**bound neither over- nor underflows."""
     sizes = np.abs(v).max(axis=0, initial=0)  # (Dv,), each column on its own
     sizes = sizes[sizes != 0]  # zeros have no digits to lose; NaN stays
     limits = np.finfo(dtype)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Shape
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_BOOLS = (bool, np.bool_)
 MOST_ENTRIES = 2**36  # of one array
 
 
@@ -83,7 +84,7 @@ def real_array(
         ``value`` is ragged, or has fewer axes than named.
     """
     if type(value) is np.ndarray and value.dtype in FLOATS and value.ndim >= len(axes):
-        return value  # the usual case, at once
+        return value  # nothing to convert: the usual case, and the quickest
     array = _plain_array(name, value, gap)
     if array.dtype.kind in "iu":
         array = array.astype(np.float64)
@@ -119,7 +120,7 @@ def matrix(name: str, value: ArrayLike, axes: Sequence[str]) -> FloatArray:
 def integer(name: str, value: Integer, minimum: float) -> int:
     """Return ``value`` as a Python int of at least ``minimum``; any integer type will do."""
     try:
-        if isinstance(value, bool | np.bool_):  # True counts as 1 in Python; here it is a slip
+        if isinstance(value, _BOOLS):  # True counts as 1 in Python; here it is a slip
             raise TypeError
         number = operator.index(value)
     except TypeError:

@@ -54,61 +54,26 @@ def softmax(z: ArrayLike, axis: Integer = -1) -> FloatArray:
     z = _check.real_array("z", z, axes=("T",), gap="-np.inf")
     axis = _check.axis(axis, "z", z)
 
-    with np.errstate(all="ignore"):  # inf - inf and underflow are dealt with below
-        largest = z.max(axis=axis, keepdims=True, initial=-np.inf)
-        e = np.exp(z - largest)
-        if np.isinf(largest).any():
-            # +inf scores tie with each other and beat all others; a row of -inf stays 0.
-            e = np.where(np.isinf(largest), z == np.inf, e)
-        total = e.sum(axis=axis, keepdims=True)
-        return np.divide(e, total, out=e, where=total != 0)
+    with np.errstate(all="ignore"):  # what is not finite is computed again below
+        weights = _softmax(z, axis)
+        return weights if np.isfinite(weights).all() else _softmax_with_inf(z, axis)
 
 
-def softmax_in_place(z: FloatArray) -> FloatArray:
-    """Overwrite scores with their weights along the last axis, for a layer's inner loop.
+def _softmax(z, axis=-1, out=None):
+    """Return the weights of finite scores; ``out`` may be ``z`` itself."""
+    e = np.subtract(z, z.max(axis=axis, keepdims=True, initial=-np.inf), out=out)  # (..., T)
+    np.exp(e, out=e)
+    e /= e.sum(axis=axis, keepdims=True)
+    return e
 
-    Parameters
-    ----------
-    z : float array, (..., T)
-        Scores; overwritten.
 
-    Returns
-    -------
-    weights : float array, (..., T)
-        ``z`` itself, now as `mha_lib.softmax` would give it.
-
-    Raises
-    ------
-    TypeError
-        ``z`` is not a float array that may be overwritten.
-    ValueError
-        ``z`` has no axis.
-
-    Examples
-    --------
-    >>> z = np.array([[0.0, 0.0], [-np.inf, -np.inf]])
-    >>> softmax_in_place(z)
-    array([[0.5, 0.5],
-           [0. , 0. ]])
-    """
-    if not isinstance(z, np.ndarray) or z.dtype not in _check.FLOATS or not z.flags.writeable:
-        raise TypeError(
-            "z must be a float array that may be overwritten: pass np.array(z, np.float64)"
-        )
-    z = _check.real_array("z", z, axes=("T",), gap="-np.inf")
-    largest = z.max(axis=-1, keepdims=True, initial=-np.inf)
-    largest[largest == -np.inf] = 0.0  # a row of -inf: exp gives 0 everywhere
-    if not np.isfinite(largest).all():  # +inf or NaN
-        z[...] = softmax(z)
-        return z
-    with np.errstate(over="ignore"):  # what is too far below the largest becomes -inf, then 0
-        z -= largest
-    np.exp(z, out=z)
-    # A product with ones sums short rows several times as fast as sum does.
-    total = z @ np.ones((z.shape[-1], 1), z.dtype)  # (..., 1)
-    total[total == 0] = 1.0
-    z /= total
-    return z
+def _softmax_with_inf(z, axis=-1):
+    """Return the weights of scores that may be inf or NaN."""
+    largest = z.max(axis=axis, keepdims=True, initial=-np.inf)
+    # +inf scores tie with each other and beat all others; a row of -inf stays 0.
+    e = np.where(np.isinf(largest), z == np.inf, np.exp(z - largest)).astype(z.dtype)  # (..., T)
+    total = e.sum(axis=axis, keepdims=True)
+    return np.divide(e, total, out=e, where=total != 0)
 
 
 def softmax_backward(d_weights: ArrayLike, weights: ArrayLike, axis: Integer = -1) -> FloatArray:

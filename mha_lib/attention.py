@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from mha_lib import _check
 from mha_lib._types import FloatArray, Shape
-from mha_lib.activations import softmax, softmax_backward
+from mha_lib.activations import _softmax, _softmax_with_inf, softmax_backward
 
 
 def scaled_dot_product_attention(
@@ -80,12 +80,31 @@ def scaled_dot_product_attention(
         mask = _check.boolean_mask("mask", mask, (*leading, q.shape[-2], k.shape[-2]))
 
     with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
-        scores = _scores(q, k)  # (..., Tq, Tk)
-        if mask is not None:
-            scores = np.where(mask, scores, -np.inf)  # (..., Tq, Tk)
-        weights = softmax(scores)  # (..., Tq, Tk)
-        out = _blend(weights, v)  # (..., Tq, Dv)
+        out, weights = _attend(q, k, v, mask)
     return out, _lead(weights, leading)
+
+
+def _attend(q, k, v, mask=None):
+    """Return output and weights of checked arrays: the one attention of the whole library."""
+    scores = _scores(q, k)  # (..., Tq, Tk)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf)  # (..., Tq, Tk)
+    weights = _softmax(scores, out=scores)  # (..., Tq, Tk)
+    out = weights @ v  # (..., Tq, Dv)
+    # A row that may look nowhere, inf and NaN all leave a NaN in the output, if it has any columns,
+    # and so in its sum.  A sum that overflows costs time, no more.
+    if out.shape[-1] and math.isfinite(out.sum()):
+        return out, weights
+    scores = _scores_without_loss(q, k)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf)
+    weights = _softmax_with_inf(scores)
+    return _blend(weights, v), weights
+
+
+def _scores(q, k):
+    # math.sqrt gives a Python float; NumPy's float64 would turn float32 scores into float64.
+    return q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])  # (..., Tq, Tk)
 
 
 def scaled_dot_product_attention_backward(
@@ -162,7 +181,7 @@ def scaled_dot_product_attention_backward(
         d_v = weights.swapaxes(-1, -2) @ d_out  # (..., Tk, Dv)
         d_weights = d_out @ v.swapaxes(-1, -2)  # (..., Tq, Tk)
         d_scores = softmax_backward(d_weights, weights)  # (..., Tq, Tk)
-        d_scores /= float(np.sqrt(q.shape[-1]))
+        d_scores /= math.sqrt(q.shape[-1])
         d_q = d_scores @ k  # (..., Tq, Dk)
         d_k = d_scores.swapaxes(-1, -2) @ q  # (..., Tk, Dk)
         d_q, d_k, d_v = (
@@ -201,17 +220,15 @@ def _summed_to(shape, gradient):
     return gradient.sum(axis=repeated, keepdims=True)
 
 
-def _scores(q, k):
-    """Return the scaled scores; what overflows on the way, and not in the end, is right too."""
-    # float(): a float64 scalar would turn float32 scores into float64.
-    root = float(np.sqrt(q.shape[-1]))
-    scores = q @ k.swapaxes(-1, -2) / root  # (..., Tq, Tk)
-    if math.isfinite(scores.sum()):  # one pass, and no array
-        return scores
+def _scores_without_loss(q, k):
+    """Return the scores; what overflows on the way, and not in the end, is right too."""
+    scores = _scores(q, k)  # (..., Tq, Tk)
     lost = ~np.isfinite(scores)
+    if not lost.any():
+        return scores
     # Products that overflow with both signs add up to NaN: again, with rows of moderate size.
     q_size, k_size = _row_sizes(q), _row_sizes(k)  # (..., Tq, 1), (..., Tk, 1)
-    moderate = (q / q_size) @ (k / k_size).swapaxes(-1, -2) / root  # (..., Tq, Tk)
+    moderate = _scores(q / q_size, k / k_size)  # (..., Tq, Tk)
     return np.where(lost, moderate * q_size * k_size.swapaxes(-1, -2), scores)
 
 

@@ -1,15 +1,15 @@
 """Multi-head attention: split, attend, concatenate, project."""
 
 import math
-from typing import Literal, overload
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mha_lib import _check
-from mha_lib._blocked import attention_output
+from mha_lib._blocked import attend_in_blocks
 from mha_lib._types import FloatArray, Integer
-from mha_lib.attention import scaled_dot_product_attention
+from mha_lib.attention import _attend
 
 MANY_SCORES = 256 * 256  # from so many on in a head, blocks take no longer than all at once
 
@@ -60,6 +60,10 @@ def split_heads(x: ArrayLike, n_heads: Integer) -> FloatArray:
     x = _check.real_array("x", x, axes=("n", "d"))
     n_heads = _check.integer("n_heads", n_heads, minimum=1)
     _check.divides("n_heads", n_heads, "d", x.shape[-1])
+    return _split(x, n_heads)
+
+
+def _split(x, n_heads):
     *leading, n, d = x.shape
     return x.reshape(*leading, n, n_heads, d // n_heads).swapaxes(-3, -2)  # (..., h, n, d_k)
 
@@ -94,7 +98,10 @@ def merge_heads(x: ArrayLike) -> FloatArray:
     array([[1., 2., 3., 4.],
            [5., 6., 7., 8.]])
     """
-    x = _check.real_array("x", x, axes=("h", "n", "d_k"))
+    return _merge(_check.real_array("x", x, axes=("h", "n", "d_k")))
+
+
+def _merge(x):
     *leading, n_heads, n, d_k = x.shape
     return x.swapaxes(-3, -2).reshape(*leading, n, n_heads * d_k)  # (..., n, d)
 
@@ -201,6 +208,103 @@ def multi_head_attention(
     (4, 8)
     """
     return_weights = _check.flag("return_weights", return_weights)
+    arrays, n_heads, n_kv_heads, mask = _checked(
+        x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads
+    )
+    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
+        x, source, *_, w_o = arrays
+        if not return_weights and x.shape[-2] * source.shape[-2] >= MANY_SCORES:
+            heads = attend_in_blocks(*_project(*arrays[:-1], n_heads, n_kv_heads), mask)
+            out = _merge(heads) @ w_o  # (..., Tq, d_out)
+            _refuse_overflow(out, *arrays)
+            return out
+        steps = _all_steps(*arrays, n_heads, n_kv_heads, mask)
+    return (steps.out, steps.weights) if return_weights else steps.out
+
+
+class AttentionSteps(NamedTuple):
+    """All that multi-head attention computes on its way, as `attention_steps` returns it.
+
+    Attributes
+    ----------
+    q : float array, (..., h, Tq, d_k)
+        Queries, split into heads.
+    k : float array, (..., h, Tk, d_k)
+        Keys.
+    v : float array, (..., h, Tk, d_v)
+        Values.
+    weights : float array, (..., h, Tq, Tk)
+        Attention weights: rows sum to 1, or are all 0 where the mask allows no key.
+    heads : float array, (..., h, Tq, d_v)
+        What each head puts out.
+    merged : float array, (..., Tq, h * d_v)
+        The same, side by side.
+    out : float array, (..., Tq, d_out)
+        After the output projection.
+    """
+
+    q: FloatArray
+    k: FloatArray
+    v: FloatArray
+    weights: FloatArray
+    heads: FloatArray
+    merged: FloatArray
+    out: FloatArray
+
+
+def attention_steps(
+    x: ArrayLike, w_q: ArrayLike, w_k: ArrayLike, w_v: ArrayLike, w_o: ArrayLike,
+    n_heads: Integer, *, context: ArrayLike | None = None, mask: ArrayLike | None = None,
+    n_kv_heads: Integer | None = None,
+) -> AttentionSteps:  # fmt: skip
+    """Run `mha_lib.multi_head_attention` and return every step, for pictures and explanations.
+
+    Parameters
+    ----------
+    x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads
+        As in `mha_lib.multi_head_attention`, which says what is refused, too.
+
+    Returns
+    -------
+    steps : AttentionSteps
+        Queries, keys, values, weights, heads, merged heads and output.  Keys and values that
+        several heads share are there once for each of these heads.
+
+    Examples
+    --------
+    >>> x, w = np.eye(4), np.eye(4)
+    >>> steps = attention_steps(x, w, w, w, w, n_heads=2)
+    >>> steps.q.shape, steps.merged.shape
+    ((2, 4, 2), (4, 4))
+    """
+    arrays, n_heads, n_kv_heads, mask = _checked(
+        x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads
+    )
+    with np.errstate(all="ignore"):
+        return _all_steps(*arrays, n_heads, n_kv_heads, mask)
+
+
+def _project(x, source, w_q, w_k, w_v, n_heads, n_kv_heads):
+    """Return queries (..., h, Tq, d_k), keys (..., h_kv, Tk, d_k), values (..., h_kv, Tk, d_v)."""
+    return (
+        _split(x @ w_q, n_heads), _split(source @ w_k, n_kv_heads), _split(source @ w_v, n_kv_heads)
+    )  # fmt: skip
+
+
+def _all_steps(x, source, w_q, w_k, w_v, w_o, n_heads, n_kv_heads, mask):
+    q, k, v = _project(x, source, w_q, w_k, w_v, n_heads, n_kv_heads)
+    if n_kv_heads < n_heads:
+        # No larger than the keys and values of h heads; the mask and all else stay as they are.
+        k, v = (np.repeat(a, n_heads // n_kv_heads, axis=-3) for a in (k, v))  # (..., h, Tk, .)
+    heads, weights = _attend(q, k, v, mask)  # (..., h, Tq, d_v), (..., h, Tq, Tk)
+    merged = _merge(heads)  # (..., Tq, h * d_v)
+    out = merged @ w_o  # (..., Tq, d_out)
+    _refuse_overflow(out, x, source, w_q, w_k, w_v, w_o)
+    return AttentionSteps(q, k, v, weights, heads, merged, out)
+
+
+def _checked(x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads):
+    """Return what multi-head attention works with: arrays that fit, and integers that divide."""
     x = _check.real_array("x", x, axes=("n", "d"))
     source_name = "x" if context is None else "context"
     source = x if context is None else _check.real_array("context", context, axes=("m", "d_c"))
@@ -211,70 +315,40 @@ def multi_head_attention(
     n_heads = _check.integer("n_heads", n_heads, minimum=1)
     if n_kv_heads is None:
         n_kv_heads = n_heads
-    n_kv_heads = _check.integer("n_kv_heads", n_kv_heads, minimum=1)
-    _check.divides("n_kv_heads", n_kv_heads, "n_heads", n_heads)
-    for name, w, tokens_name, tokens in (
-        ("w_q", w_q, "x", x),
-        ("w_k", w_k, source_name, source),
-        ("w_v", w_v, source_name, source),
-    ):
+    else:
+        n_kv_heads = _check.integer("n_kv_heads", n_kv_heads, minimum=1)
+        _check.divides("n_kv_heads", n_kv_heads, "n_heads", n_heads)
+    _check_rows("w_q", w_q, "x", x)
+    _check_rows("w_k", w_k, source_name, source)
+    _check_rows("w_v", w_v, source_name, source)
+    _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads)
+    leading = x.shape[:-2]
+    if source is not x:
+        leading = _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
+    if mask is not None:
+        shape = (*leading, n_heads, x.shape[-2], source.shape[-2])
+        mask = _check.boolean_mask("mask", mask, shape)
+    return (x, source, w_q, w_k, w_v, w_o), n_heads, n_kv_heads, mask
+
+
+def _check_rows(name, w, tokens_name, tokens):
+    """Raise unless a projection has one row for each column of its tokens."""
+    if w.shape[0] != tokens.shape[-1]:
         _check.same_size(
             f"{tokens_name} (its last axis)", tokens.shape[-1], f"{name} (its rows)", w.shape[0],
             f"give {name} one row for each column of {tokens_name}",
         )  # fmt: skip
-    _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads)
-    _check.leading_shape({"x": x, source_name: source}, n_trailing=2)
-
-    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
-        in_blocks = not return_weights and x.shape[-2] * source.shape[-2] >= MANY_SCORES
-        w_qkv = _side_by_side(w_q, w_k, w_v) if in_blocks and source is x else None
-        if w_qkv is not None:
-            ends = np.cumsum([w_q.shape[1], w_k.shape[1]])
-            q, k, v = np.split(x @ w_qkv, ends, axis=-1)
-        else:
-            q, k, v = x @ w_q, source @ w_k, source @ w_v
-        q = split_heads(q, n_heads)  # (..., h, Tq, d_k)
-        k = split_heads(k, n_kv_heads)  # (..., h_kv, Tk, d_k)
-        v = split_heads(v, n_kv_heads)  # (..., h_kv, Tk, d_v)
-        if in_blocks:
-            out = merge_heads(attention_output(q, k, v, mask)) @ w_o  # (..., Tq, d_out)
-            _refuse_overflow(out, x, source_name, source, w_q, w_k, w_v, w_o)
-            return out
-        if n_kv_heads < n_heads:
-            # No larger than the keys and values of h heads; the mask and all else stay as they are.
-            k, v = (np.repeat(a, n_heads // n_kv_heads, axis=-3) for a in (k, v))  # (..., h, Tk, .)
-        heads, weights = scaled_dot_product_attention(q, k, v, mask)  # (..., h, Tq, d_v)
-        out = merge_heads(heads) @ w_o  # (..., Tq, d_out)
-        _refuse_overflow(out, x, source_name, source, w_q, w_k, w_v, w_o)
-    return (out, weights) if return_weights else out
 
 
-def _refuse_overflow(out, x, source_name, source, w_q, w_k, w_v, w_o):
+def _refuse_overflow(out, *arrays):
     """Raise if finite arrays made NaN, by products that overflow with both signs."""
     if math.isfinite(out.sum()) or not np.isnan(out).any():
         return
-    arrays = {"x": x, source_name: source, "w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
-    if all(np.isfinite(array).all() for array in arrays.values()):
-        _check.no_overflow("a projection", (out,), arrays)
-
-
-def _side_by_side(*weights):
-    """Return the array whose columns these matrices are, or None.
-
-    Laying them side by side first would take longer than a single product gains.
-    """
-    whole = weights[0].base
-    ends = np.cumsum([w.shape[1] for w in weights])
-    # Whoever lends its memory to an array is its base: often no array, or one of another form.
-    if not isinstance(whole, np.ndarray) or whole.ndim != 2 or whole.shape[1] != ends[-1]:
-        return None
-    columns = np.split(whole, ends[:-1], axis=1)
-    return whole if [*map(_place, weights)] == [*map(_place, columns)] else None
-
-
-def _place(matrix):
-    """Return what tells whether two arrays are the same numbers in memory."""
-    return matrix.ctypes.data, matrix.strides, matrix.shape, matrix.dtype
+    named = dict(zip(("x", "context", "w_q", "w_k", "w_v", "w_o"), arrays, strict=True))
+    if named["context"] is named["x"]:
+        del named["context"]
+    if all(np.isfinite(array).all() for array in arrays):
+        _check.no_overflow("a projection", (out,), named)
 
 
 def _check_head_widths(w_q, w_k, w_v, w_o, n_heads, n_kv_heads):

@@ -6,9 +6,8 @@ import numpy as np
 
 from mha_lib import _check
 from mha_lib._types import FloatArray, Integer
-from mha_lib.attention import scaled_dot_product_attention
 from mha_lib.figures.palette import head_colour
-from mha_lib.multihead import merge_heads, split_heads
+from mha_lib.multihead import attention_steps, merge_heads
 
 CELL = 12  # side of one number, in SVG units
 GAP = 12  # between matrices
@@ -58,23 +57,15 @@ class MechanismDiagram:
         x = _check.matrix("x", x, axes=("n", "d"))
         n, d = x.shape
         _check.not_empty("x", "n", n, "give at least one token")
-        n_heads = _check.integer("n_heads", n_heads, minimum=1)
-        _check.divides("n_heads", n_heads, "d", d)
         _check.finite("x", x)
-        w_q, w_k, w_v, w_o = (
-            _check.matrix(name, w, axes=("d", "d"))
-            for name, w in (("w_q", w_q), ("w_k", w_k), ("w_v", w_v), ("w_o", w_o))
-        )
-        for name, w in (("w_q", w_q), ("w_k", w_k), ("w_v", w_v), ("w_o", w_o)):
+        projections = {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
+        for name, w in projections.items():
+            projections[name] = w = _check.matrix(name, w, axes=("d", "d"))
             _check.same_size(name, w.shape, "(d, d) of x", (d, d), "pass square projections")
             _check.finite(name, w)
-        q, k, v = x @ w_q, x @ w_k, x @ w_v  # (n, d)
-        heads, weights = scaled_dot_product_attention(
-            split_heads(q, n_heads), split_heads(k, n_heads), split_heads(v, n_heads)
-        )  # (h, n, d_k), (h, n, n)
-        concatenated = merge_heads(heads)  # (n, d)
-        self.text = _describe(x, n_heads, weights)
-        self.svg = _draw(x, (q, k, v), weights, heads, concatenated, concatenated @ w_o, self.text)
+        steps = attention_steps(x, **projections, n_heads=n_heads)
+        self.text = _describe(x, len(steps.weights), steps.weights)
+        self.svg = _draw(x, steps, self.text)
 
     @property
     def file(self) -> str:
@@ -114,9 +105,10 @@ def _describe(x, n_heads, weights):
     return "\n".join(lines)
 
 
-def _draw(x, projected, weights, heads, concatenated, out, text):
+def _draw(x, steps, text):
     n, d = x.shape
-    n_heads, _, d_k = heads.shape
+    n_heads, _, d_k = steps.heads.shape
+    projected = [merge_heads(heads) for heads in (steps.q, steps.k, steps.v)]  # (n, d) each
     colours = [head_colour(column // d_k) for column in range(d)]
     head_width = max(3 * (d_k * CELL + GAP), (n + d_k) * CELL + 3 * GAP) + GAP
     width = max(3 * (d * CELL + GAP), n_heads * head_width, 330)
@@ -150,16 +142,18 @@ def _draw(x, projected, weights, heads, concatenated, out, text):
     for head in range(n_heads):
         corner = head * head_width
         columns = slice(head * d_k, (head + 1) * d_k)
-        _labelled(parts, f"head {head + 1}", weights[head], [WEIGHT] * n, corner, top, largest=1.0)
+        _labelled(
+            parts, f"head {head + 1}", steps.weights[head], [WEIGHT] * n, corner, top, largest=1.0
+        )
         corner += n * CELL + 2 * GAP
-        largest = np.abs(concatenated).max()
-        y = _labelled(parts, "blend", heads[head], colours[columns], corner, top, largest)
+        largest = np.abs(steps.merged).max()
+        y = _labelled(parts, "blend", steps.heads[head], colours[columns], corner, top, largest)
 
     y = _heading(parts, "4. Concatenate: the blends side by side", y)
-    y = _matrix(parts, concatenated, colours, middle, y)
+    y = _matrix(parts, steps.merged, colours, middle, y)
 
     y = _heading(parts, "5. Project: times w_o, heads mixed", y)
-    y = _matrix(parts, out, [GREY] * d, middle, y)
+    y = _matrix(parts, steps.out, [GREY] * d, middle, y)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" role="img" '
         f'style="max-width: {width * 5 // 4}px; width: 100%; height: auto" class="mha-diagram">'

@@ -19,10 +19,16 @@ from mha_lib.learning.heads import (
     normalised_entropy,
     previous_token,
 )
-from mha_lib.masks import causal_mask
 from mha_lib.learning.models import TokenModel, VectorModel
-from mha_lib.learning.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch, VectorBatch
+from mha_lib.learning.tasks import (
+    MarkedAndMean,
+    RepeatedSequence,
+    ThreeJobs,
+    TokenBatch,
+    VectorBatch,
+)
 from mha_lib.learning.train import History, Progress, Recipe, cross_entropy, fit
+from mha_lib.masks import causal_mask
 
 # Seeds of the data on which heads are chosen, and of those on which results are reported.
 # Training draws from other seeds, see `mha_lib.learning.train.fit`.

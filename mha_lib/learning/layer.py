@@ -8,11 +8,10 @@ from numpy.typing import ArrayLike
 
 from mha_lib import _check
 from mha_lib._types import FloatArray, Integer
-from mha_lib.activations import softmax_in_place
-from mha_lib.attention import scaled_dot_product_attention_backward
+from mha_lib.attention import _attend, scaled_dot_product_attention_backward
 from mha_lib.learning.positions import rotary_angles, rotate
 from mha_lib.masks import causal_mask, combine_masks
-from mha_lib.multihead import merge_heads, split_heads
+from mha_lib.multihead import _merge, _split
 
 POSITIONS = (None, "learned", "rotary")
 Positions = Literal["learned", "rotary"]
@@ -263,27 +262,22 @@ class MultiHeadAttention:
             numbers["gates"] = gates
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
             q, k, v = (
-                split_heads(_times(tokens, self.parameters[name]), self.n_heads)
+                _split(_times(tokens, self.parameters[name]), self.n_heads)
                 for name, tokens in (("w_q", x), ("w_k", source), ("w_v", source))
             )  # (..., h, Tq, d_k), (..., h, Tk, d_k), (..., h, Tk, d_v)
             _check.no_overflow("a projection", (q, k, v), numbers)
             if self.rotary:
                 angles = rotary_angles(n, q.shape[-1])
                 q, k = rotate(q, angles), rotate(k, angles)
-            # Scaling the queries scales their scores, and they are fewer numbers.
-            scores = (q / np.sqrt(q.shape[-1])) @ k.swapaxes(-1, -2)  # (..., h, Tq, Tk)
-        _check.no_overflow("a score", (scores,), numbers)
-        if mask is not None:
-            np.copyto(scores, -np.inf, where=~mask)
-        # In place, since a training step spends much of its time on fresh memory.
-        weights = softmax_in_place(scores)  # (..., h, Tq, Tk)
-        weights.flags.writeable = False
-        with np.errstate(over="ignore", invalid="ignore"):
-            heads = weights @ v  # (..., h, Tq, d_v)
+            # No score can be larger than this.
+            largest = np.abs(q).max(initial=0) * np.abs(k).max(initial=0) * q.shape[-1]
+            _check.no_overflow("a score", (largest,), numbers)
+            heads, weights = _attend(q, k, v, mask)  # (..., h, Tq, d_v), (..., h, Tq, Tk)
             gated = heads if gates is None else heads * gates
-            merged = merge_heads(gated)  # (..., Tq, h * d_v)
+            merged = _merge(gated)  # (..., Tq, h * d_v)
             out = _times(merged, self.parameters["w_o"])  # (..., Tq, d)
         _check.no_overflow("the output", (out,), numbers)
+        weights.flags.writeable = False
         self.weights = weights
         self._saved = x, source, context is not None, q, k, v, weights, heads, merged, gates
         return out
@@ -319,7 +313,7 @@ class MultiHeadAttention:
         w = self.parameters
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
             d_merged = _times(d_out, w["w_o"].T)
-            d_gated = split_heads(d_merged, self.n_heads)  # (..., h, Tq, d_v)
+            d_gated = _split(d_merged, self.n_heads)  # (..., h, Tq, d_v)
             d_gates = np.einsum("...ij,...ij->...", d_gated, heads)  # (..., h)
             d_heads = d_gated if gates is None else d_gated * gates  # (..., h, Tq, d_v)
             _check.no_overflow("the gradient", (d_heads,), {"d_out": d_out, "w_o": w["w_o"]})
@@ -335,7 +329,7 @@ class MultiHeadAttention:
                 ("w_k", d_k, source, d_source),
                 ("w_v", d_v, source, d_source),
             ):
-                d_projected = merge_heads(d_heads_of)  # (..., T, columns of the projection)
+                d_projected = _merge(d_heads_of)  # (..., T, columns of the projection)
                 gradients[name] = _rows(tokens).T @ _rows(d_projected)
                 d_tokens += _times(d_projected, w[name].T)
             gradients["w_v"][self._unseen] = 0.0

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from mha_lib import _check
 from mha_lib._types import FloatArray, Integer
-from mha_lib.attention import scaled_dot_product_attention
-from mha_lib.multihead import merge_heads, split_heads
+from mha_lib.multihead import attention_steps, merge_heads
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Whole, Words, front_end, reason, style
 
@@ -161,13 +160,10 @@ class HeadSplitter(FrameWidget):
         return self._compute(self.n_heads, self.d)[0]
 
     def _compute(self, n_heads, d):
-        x, w_q, w_k, w_v, w_o = self.arrays(d)
-        q, k, v = x @ w_q, x @ w_k, x @ w_v  # (n, d)
-        heads, weights = scaled_dot_product_attention(
-            split_heads(q, n_heads), split_heads(k, n_heads), split_heads(v, n_heads)
-        )  # (h, n, d_k), (h, n, n)
-        merged = merge_heads(heads)  # (n, d)
-        return weights, q, k, v, merged, w_o, merged @ w_o
+        *arrays, w_o = self.arrays(d)
+        steps = attention_steps(*arrays, w_o, n_heads)
+        q, k, v = (merge_heads(heads) for heads in (steps.q, steps.k, steps.v))  # (n, d)
+        return steps.weights, q, k, v, steps.merged, w_o, steps.out
 
     def choices(self):
         return {

@@ -23,13 +23,12 @@ from mha_lib import (
     softmax,
     split_heads,
 )
+from mha_lib._blocked import attention_output
 from mha_lib._check import NotFiniteError
 from mha_lib.activations import softmax_backward, softmax_in_place
 from mha_lib.attention import scaled_dot_product_attention_backward
-from mha_lib._blocked import attention_output
-from mha_lib.teaching.checks import right_function
 from mha_lib.figures.diagram import MechanismDiagram
-from mha_lib.teaching.effects import draw, effect, hidden_error, measure, situations
+from mha_lib.figures.palette import head_colour, ink
 from mha_lib.learning.experiments import (
     chance_scores,
     gradient_by_job,
@@ -61,9 +60,7 @@ from mha_lib.learning.heads import (
     subset_curves,
 )
 from mha_lib.learning.layer import MultiHeadAttention
-from mha_lib.teaching.misconceptions import CATALOGUE, built_with
 from mha_lib.learning.models import TokenModel, VectorModel
-from mha_lib.figures.palette import head_colour, ink
 from mha_lib.learning.positions import rotary_angles, rotate
 from mha_lib.learning.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch
 from mha_lib.learning.train import (
@@ -75,6 +72,9 @@ from mha_lib.learning.train import (
     fit,
     squared_error,
 )
+from mha_lib.teaching.checks import right_function
+from mha_lib.teaching.effects import draw, effect, hidden_error, measure, situations
+from mha_lib.teaching.misconceptions import CATALOGUE, built_with
 
 PACKAGE = Path(mha_lib.__file__).parent
 RAGGED = [[1, 2], [3]]

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mha_lib import causal_mask, scaled_dot_product_attention
-from mha_lib.attention import scaled_dot_product_attention_backward
 from mha_lib._blocked import attention_output
+from mha_lib.attention import scaled_dot_product_attention_backward
 from tests import reference
 from tests.gradients import TOLERANCE, relative_error
 

@@ -26,7 +26,13 @@ from mha_lib.learning.heads import (
     subset_curves,
 )
 from mha_lib.learning.models import TokenModel, VectorModel
-from mha_lib.learning.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch, VectorBatch
+from mha_lib.learning.tasks import (
+    MarkedAndMean,
+    RepeatedSequence,
+    ThreeJobs,
+    TokenBatch,
+    VectorBatch,
+)
 from mha_lib.learning.train import cross_entropy
 from tests.gradients import STEP
 
