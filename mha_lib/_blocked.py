@@ -49,7 +49,7 @@ def attend_in_blocks(q, k, v, mask=None):
     """
     n_heads, n_queries = q.shape[-3:-1]
     group = n_heads // k.shape[-3]
-    sequences = np.broadcast_shapes(q.shape[:-3], k.shape[:-3])
+    sequences = np.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
     leading = (*sequences, n_heads)
     q = np.broadcast_to(q, (*leading, *q.shape[-2:]))
     k, v = (np.broadcast_to(a, (*sequences, *a.shape[-3:])) for a in (k, v))

@@ -57,6 +57,8 @@ class MechanismDiagram:
         x = _check.matrix("x", x, axes=("n", "d"))
         n, d = x.shape
         _check.not_empty("x", "n", n, "give at least one token")
+        n_heads = _check.integer("n_heads", n_heads, minimum=1)
+        _check.divides("n_heads", n_heads, "d", d)
         _check.finite("x", x)
         projections = {"w_q": w_q, "w_k": w_k, "w_v": w_v, "w_o": w_o}
         for name, w in projections.items():
@@ -64,7 +66,7 @@ class MechanismDiagram:
             _check.same_size(name, w.shape, "(d, d) of x", (d, d), "pass square projections")
             _check.finite(name, w)
         steps = attention_steps(x, **projections, n_heads=n_heads)
-        self.text = _describe(x, len(steps.weights), steps.weights)
+        self.text = _describe(x, n_heads, steps.weights)
         self.svg = _draw(x, steps, self.text)
 
     @property

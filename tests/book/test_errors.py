@@ -23,9 +23,8 @@ from mha_lib import (
     softmax,
     split_heads,
 )
-from mha_lib._blocked import attention_output
 from mha_lib._check import NotFiniteError
-from mha_lib.activations import softmax_backward, softmax_in_place
+from mha_lib.activations import softmax_backward
 from mha_lib.attention import scaled_dot_product_attention_backward
 from mha_lib.figures.diagram import MechanismDiagram
 from mha_lib.figures.palette import head_colour, ink
@@ -228,7 +227,7 @@ def message_of(call, exception):
         call()
     assert caught.type is exception
     origin = traceback.extract_tb(caught.tb)[-1]
-    assert Path(origin.filename).parent == PACKAGE
+    assert PACKAGE in Path(origin.filename).parents
     assert origin.line.startswith("raise ")
     return str(caught.value)
 
@@ -511,19 +510,7 @@ BAD_CALLS = [
      lambda: best_row(7, 0.5)),
     (lambda: best_row(7, [0.1, 0.5]), TypeError, ["importance", "one number"],
      lambda: best_row(7, [0.1, 0.5][0])),
-    # softmax_in_place, softmax_backward
-    (lambda: softmax_in_place([0.0, 1.0]), TypeError, ["z must be a float array", "np.array(z"],
-     lambda: softmax_in_place(np.array([0.0, 1.0], np.float64))),
-    (lambda: softmax_in_place(ones(3, int)), TypeError, ["z must be a float array", "np.array(z"],
-     lambda: softmax_in_place(np.array(ones(3, int), np.float64))),
-    (lambda: softmax_in_place(np.broadcast_to(1.0, 3)), TypeError,
-     ["z must be a float array that may be overwritten", "np.array(z"],
-     lambda: softmax_in_place(np.array(np.broadcast_to(1.0, 3), np.float64))),
-    (lambda: softmax_in_place(np.array(1.0)), ValueError, ["z has shape ()", "at least 1"],
-     lambda: softmax_in_place(np.array(1.0)[None])),
-    (lambda: softmax_in_place(np.ma.ones(3)), TypeError,
-     ["z is a masked array", "z.filled(-np.inf)"],
-     lambda: softmax_in_place(np.ma.ones(3).filled(-np.inf))),
+    # softmax_backward
     (lambda: softmax_backward(ones((5, 7)), ones(7)), ValueError,
      ["d_weights has shape (5, 7)", "weights has shape (7,)", "pass the gradient of weights"],
      lambda: softmax_backward(ones(7), ones(7))),
@@ -1495,9 +1482,6 @@ MASKS = {
     "mask": lambda mask: attend(mask=mask),
     "mask of multi_head_attention": lambda mask: attend_in_heads(mask=mask),
     "mask of the layer": lambda mask: forward(mask=mask),
-    "mask of attention_output": lambda mask: attention_output(
-        ones((1, 5, 11)), ones((1, 7, 11)), ones((1, 7, 13)), mask
-    ),
     "masks[0]": lambda mask: combine_masks(mask),
     "counted": lambda counted: entropy_of(counted=counted),
     "targets": lambda targets: attention_mass(ones((3, 5, 7)), targets),
@@ -1682,7 +1666,7 @@ def named_argument(call):
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
     frames = (frame for frame, _ in traceback.walk_tb(caught.tb))
-    code = next(f.f_code for f in frames if Path(f.f_code.co_filename).parent == PACKAGE)
+    code = next(f.f_code for f in frames if PACKAGE in Path(f.f_code.co_filename).parents)
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     first_word = re.match(r"\w*", str(caught.value)).group()
     return code.co_name, first_word if first_word in arguments else None

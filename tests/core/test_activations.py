@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mha_lib import softmax
-from mha_lib.activations import softmax_backward, softmax_in_place
+from mha_lib.activations import softmax_backward
 from tests import reference
 from tests.gradients import TOLERANCE, relative_error
 
@@ -80,51 +80,6 @@ def test_no_scores_make_no_weights(shape):
     assert_array_equal(softmax(np.zeros(shape)), np.zeros(shape), strict=True)
 
 
-# --- in place -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(7,), (5, 7), (2, 3, 5, 7)])
-def test_in_place_it_is_the_same_softmax(rng, shape, dtype):
-    z = rng.normal(scale=3, size=shape).astype(dtype)
-    z[..., 2] = -INF
-    expected = softmax(z)
-    weights = softmax_in_place(z)
-    assert weights is z
-    assert weights.dtype == dtype
-    assert_allclose(weights, expected, rtol=1e-6 if dtype == np.float32 else 1e-14)
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        [1e4, -1e4, 1e4],
-        [-1e4] * 3,
-        [1e300, -1e300, 0],
-        [-1.7e308, 1.7e308, 0],
-        [-INF, 3, 3],
-        [-INF] * 3,
-    ],
-)
-def test_in_place_extreme_scores_are_the_same_too(row):
-    z = np.array([[0.0, 1.0, 2.0], row])
-    expected = softmax(z)
-    assert_allclose(softmax_in_place(z), expected, rtol=1e-14)
-
-
-def test_in_place_nothing_beside_a_view_is_touched(rng):
-    whole = rng.normal(size=(5, 14))
-    kept, expected = whole[:, ::2].copy(), softmax(whole[:, 1::2])
-    softmax_in_place(whole[:, 1::2])
-    assert_array_equal(whole[:, ::2], kept)
-    assert_allclose(whole[:, 1::2], expected, rtol=1e-14)
-
-
-@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
-def test_in_place_no_scores_make_no_weights(shape):
-    assert_array_equal(softmax_in_place(np.zeros(shape)), np.zeros(shape), strict=True)
-
-
 # --- backward -------------------------------------------------------------------------------
 
 
@@ -176,13 +131,6 @@ def test_no_weights_have_no_gradient(shape):
     assert_array_equal(
         softmax_backward(np.zeros(shape), np.zeros(shape)), np.zeros(shape), strict=True
     )
-
-
-@pytest.mark.parametrize("row", [[np.inf, 1.0, np.inf], [np.nan, 1.0, 2.0], [-np.inf] * 3])
-def test_in_place_softmax_of_what_is_not_finite_is_softmax(row):
-    z = np.array([row, [1.0, 2.0, 3.0]])
-    expected = softmax(z)
-    assert_allclose(softmax_in_place(z), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("gradient", [np.inf, -np.inf, np.nan])
