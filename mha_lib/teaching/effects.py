@@ -13,8 +13,8 @@ import numpy as np
 
 from mha_lib import _check
 from mha_lib._types import Integer
-from mha_lib.teaching.checks import right_function
 from mha_lib.teaching.misconceptions import CATALOGUE, Misconception, built_with
+from mha_lib.teaching.steps import right_function
 
 _NOTICED = 1e-8  # a relative error that rounding does not reach
 
@@ -172,7 +172,7 @@ def measure(
     situation : str
         One of ``situations(step)``.
     step : str, optional
-        A larger step that the mistake is built into, as in `mha_lib.teaching.misconceptions.built_with`.
+        A larger step that the mistake is built into, as in `mha_lib.teaching.built_with`.
         None = ``entry.step``.
     n_seeds : int, optional
         Seeds 0 to ``n_seeds - 1`` are drawn.
