@@ -161,6 +161,7 @@ def check_softmax(function: Callable, *, seed: Integer = 7) -> CheckResult:
 
     Examples
     --------
+    >>> import numpy as np
     >>> result = check_softmax(lambda z: np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True))
     >>> result.misconception
     'softmax without subtracting the largest score'
@@ -307,6 +308,7 @@ def check_masks(
 
     Examples
     --------
+    >>> import numpy as np
     >>> causal = lambda n, *, n_past=0: np.triu(np.ones((n, n_past + n), bool), k=n_past)
     >>> check_masks(causal).misconception
     'the past hidden instead of the future'
@@ -490,9 +492,7 @@ def _check_step(step, function, asked):
     """Return what there is to say of a function that is meant to do this step."""
     if not callable(function):
         kind = type(function).__name__
-        text = (
-            f"this has the type {kind} and is not a function: pass the function itself, without ()"
-        )
+        text = f"this is of type {kind}, not a function: pass the function itself, without ()"
         return _Finding(_all_wrong(asked, text), "wrong", text)
     with _Watch(step) as watch:
         given = [answers.ask(function, case.args, case.kwargs, case.parts) for case in asked]

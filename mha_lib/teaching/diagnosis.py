@@ -186,16 +186,13 @@ def _most_alike(likenesses, left, open_cases, wrong_numbers):
     its own way, as where an argument is not there yet or the dtype is wrong, says nothing for or
     against an idea.
     """
-    best, best_rank = [], (0, 0)
+    best, best_rank = [], 0
     for likeness in likenesses:
         explained = likeness.explained & left
         telling = explained | (wrong_numbers & left)
         if 3 * len(explained) < len(telling) or all(likeness.match[i] < 2 for i in explained):
             continue
-        rank = (
-            sum(likeness.match[i] > 0 for i in open_cases),
-            sum(likeness.match[i] for i in open_cases),
-        )
+        rank = sum(likeness.match[i] for i in open_cases)
         if rank > best_rank:
             best, best_rank = [likeness], rank
         elif rank == best_rank:
