@@ -7,8 +7,7 @@
 
 import os
 
-from mha_lib.teaching.checks import check_attention
-from mha_lib.teaching.misconceptions import CATALOGUE
+from mha_lib.teaching import CATALOGUE, check_attention
 
 EXAMPLE = "mask after the softmax"
 
