@@ -472,7 +472,7 @@ def _check_all(steps, seed):
         score=n_right / len(results),
         verdict=verdict,
         diagnosis="\n".join([*texts, *dict.fromkeys(remarks)]),
-        misconceptions=tuple(dict.fromkeys(name for part in found for name in part.names)),
+        misconceptions=tuple(name for part in found for name in part.names),
         cases=tuple(results),
     )
 
