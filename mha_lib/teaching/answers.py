@@ -203,7 +203,7 @@ def _message(error):
     return lines[0][:300] if lines else ""
 
 
-_IN_WORDS = {  # what stands in an error of NumPy's or Python's that everyone meets, and its meaning
+_IN_WORDS = {  # part of a common error message of NumPy or Python, and what it means
     "unexpected keyword argument": "a function on the way does not take this argument",
     "could not be broadcast": "two arrays whose sizes do not fit each other axis by axis",
     "cannot reshape": "the new shape does not have as many numbers as the old one",

@@ -407,7 +407,7 @@ _MACHINERY = {__file__, answers.__file__}  # what calls the student's function
 _ALLOWED_CODE = {
     name: {STEPS[part].right.__code__ for part in step.allowed} for name, step in STEPS.items()
 }
-# Wrong on purpose, so that whoever hands them in gets the marks that they deserve.
+# Wrong on purpose: whoever hands them in gets the marks that they deserve.
 _CATALOGUE_CODE = {
     function.__code__ for candidates in CANDIDATES.values() for _, function in candidates
 }

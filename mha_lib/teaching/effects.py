@@ -34,7 +34,7 @@ class Effect:
     problem : str
         What everybody notices: an error, a wrong shape or NaN.  Empty otherwise.
     loud : bool
-        Whether it fails or has another shape, so that no number is needed to notice.
+        Whether it fails or has another shape: no number is needed to notice.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def hidden_error(entry: Misconception) -> float:
     Raises
     ------
     ValueError
-        The two results differ in shape, so that the mistake is not hidden.
+        The two results differ in shape: the mistake is not hidden.
 
     Examples
     --------

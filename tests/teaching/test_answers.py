@@ -40,6 +40,16 @@ def test_an_exception_is_told_with_its_line():
     assert message.endswith(f", in line {line}: return x.reshap(n_heads, parts)")
 
 
+def test_the_line_is_that_of_the_innermost_function_of_the_students():
+    def cut(x, parts):
+        return x.reshape(parts, -1, 5)
+
+    def split(x, n_heads):
+        return cut(x, n_heads + 1)
+
+    assert ": return x.reshape(parts, -1, 5) (the new" in first_message(check_split_heads, split)
+
+
 def test_the_line_is_the_students_even_if_the_error_arises_in_a_library():
     def refused(q, k, v, mask=None):
         return mha_lib.softmax("scores"), None

@@ -166,6 +166,19 @@ def test_switching_off_the_watch_is_flagged():
     assert "profile function" in result.diagnosis
 
 
+def test_a_profile_function_that_was_there_before_is_there_afterwards():
+    def profile(*_):
+        pass
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        check_split_heads(split_heads)
+        assert sys.getprofile() is profile
+    finally:
+        sys.setprofile(before)
+
+
 def test_the_code_of_the_library_is_flagged_under_another_name():
     def split(x, n_heads):
         """Pretend to be a student's."""

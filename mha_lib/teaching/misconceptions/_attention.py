@@ -60,8 +60,8 @@ def _qkv(tq=5, tk=7, d_k=3, d_v=2, **kwargs):
 
 @_entry(
     "no scale",
-    "Your code leaves out the division by the root of d_k, so that the weights get sharper the "
-    "wider the head is.",
+    "Your code leaves out the division by the root of d_k: the wider the head is, the sharper the "
+    "weights get.",
     read=ATTEND,
     hides="with d_k = 1",
     hiding_input=_qkv(d_k=1),
@@ -72,7 +72,7 @@ def _no_scale(q, k, v, mask=None):
 
 @_entry(
     "scale by d_k without the root",
-    "Your code divides by d_k instead of its square root, so that all rows come out too even.",
+    "Your code divides by d_k instead of its square root, and all rows come out too even.",
     read=ATTEND,
     hides="with d_k = 1",
     hiding_input=_qkv(d_k=1),
@@ -107,8 +107,8 @@ def _softmax_over_queries(q, k, v, mask=None):
 
 @_entry(
     "keys not transposed",
-    "Your code multiplies the queries by the keys as they stand, so that no query meets a key; "
-    "each query needs the dot product with each row of k, which is q times k transposed.",
+    "Your code multiplies the queries by the keys as they are, and no query meets a key; each "
+    "query needs the dot product with each row of k, which is q times k transposed.",
     read=ATTEND,
     hides="where k is square and symmetric; where it is not square, the product fails",
     hiding_input=call(numbers(5, 3), numbers(3, 3) + numbers(3, 3).T, numbers(3, 2)),
@@ -147,7 +147,7 @@ def _all_axes_transposed(q, k, v, mask=None):
 
 @_entry(
     "mask ignored",
-    "Your code never uses the mask, so that queries look at keys they may not look at.",
+    "Your code never uses the mask, and queries look at keys they may not look at.",
     read=OTHER_USES,
     hides="without a mask, or with one that allows everything",
     hiding_input=_qkv(mask=ALL_ALLOWED),
@@ -170,8 +170,8 @@ def _mask_flipped(q, k, v, mask=None):
 
 @_entry(
     "mask after the softmax",
-    "Your code sets weights to 0 after the softmax, so that the rows no longer sum to 1 and the "
-    "output shrinks; hide the scores before it.",
+    "Your code sets weights to 0 after the softmax, which leaves rows that do not sum to 1 and "
+    "shrinks the output; hide the scores before it.",
     read=MASKS,
     hides="without a mask, or with one that allows everything or nothing",
     hiding_input=_qkv(mask=ALL_ALLOWED),
@@ -197,8 +197,8 @@ def _hidden_scores_zero(q, k, v, mask=None):
 
 @_entry(
     "hidden scores set to -1e9",
-    "Your code gives hidden keys the score -1e9, so that a query that may look nowhere sees equal "
-    "scores and takes the mean of all hidden values; its weights and output should be 0.",
+    "Your code gives hidden keys the score -1e9: a query that may look nowhere sees equal scores "
+    "and takes the mean of all hidden values; its weights and output should be 0.",
     read=MASKS,
     hides="while every query may look at some key",
     hiding_input=_qkv(mask=NO_ROW_EMPTY),
@@ -209,8 +209,8 @@ def _hidden_scores_large_negative(q, k, v, mask=None):
 
 @_entry(
     "-1e9 added to hidden scores",
-    "Your code adds -1e9 to hidden scores, so that a query that may look nowhere gets the weights "
-    "that it would have without a mask; its weights and output should be 0.",
+    "Your code adds -1e9 to hidden scores: a query that may look nowhere gets the weights that it "
+    "would have without a mask; its weights and output should be 0.",
     read=MASKS,
     hides="while every query may look at some key",
     hiding_input=_qkv(mask=NO_ROW_EMPTY),

@@ -109,7 +109,7 @@ def _one_score_per_token(n, n_heads):
 @_scores_entry(
     "the scores divided among the heads",
     "Your code divides the scores by the number of heads, as the width is divided; each head "
-    "compares all tokens with all tokens, so that the scores grow with h.",
+    "compares all tokens with all tokens, and the scores grow with h.",
     read=_GROWS,
     hides="with one head",
     hiding_input=call(5, 1),

@@ -34,7 +34,7 @@ class Misconception:
         A few words that no other entry has.
     step : str
         Name of the function that it stands in for: one of ``mha_lib``, or one of the two counts
-        that `mha_lib.teaching.checks.check_budget` asks for.
+        that `mha_lib.teaching.check_budget` asks for.
     function : callable
         The wrong code, with the signature of the right one.
     sentence : str

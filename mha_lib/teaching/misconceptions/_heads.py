@@ -22,7 +22,7 @@ _CONCATENATE = (SPLIT_CHAPTER, "Step 4: concatenate")
 @_split_entry(
     "split by a bare reshape",
     "Your code reshapes straight to (h, n, d_k), which deals out the numbers in the order they "
-    "lie in memory, so that one head mixes several tokens; reshape to (n, h, d_k), then swap.",
+    "lie in memory, and one head then mixes several tokens; reshape to (n, h, d_k), then swap.",
     read=SPLIT,
     hides="with one head, or one token",
     hiding_input=call(numbers(5, 6), 1),
@@ -34,7 +34,7 @@ def bare_split(x, n_heads):
 
 @_split_entry(
     "split without the swap",
-    "Your code cuts the columns rightly but leaves the tokens in front; the head axis must come "
+    "Your code cuts the columns correctly but leaves the tokens in front; the head axis must come "
     "before the token axis, or each token attends among its own heads.",
     read=SPLIT,
     hides="with as many tokens as heads, where head i of token j equals head j of token i",
@@ -70,8 +70,8 @@ def _tokens_divided(x, n_heads):
 
 @_merge_entry(
     "merge without the swap",
-    "Your code reshapes (h, n, d_k) straight to (n, d), so that tokens receive each other's "
-    "outputs; swap heads and tokens first.",
+    "Your code reshapes (h, n, d_k) straight to (n, d), and tokens receive each other's outputs; "
+    "swap heads and tokens first.",
     read=_CONCATENATE,
     hides="with one head, or one token",
     hiding_input=call(numbers(1, 5, 6)),
@@ -83,7 +83,7 @@ def bare_merge(x):
 
 @_merge_entry(
     "heads put below each other",
-    "Your code concatenates the heads along the tokens, which makes more tokens; they stand side "
+    "Your code concatenates the heads along the tokens, which makes more tokens; they belong side "
     "by side, along the columns.",
     read=_CONCATENATE,
     hides="with one head",

@@ -97,8 +97,8 @@ def _bare_reshapes(x, source, w, n_heads, mask):
 
 @_entry(
     "each token attends among its own heads",
-    "Your code leaves the tokens in front of the heads, so that each token compares its own heads "
-    "with each other and no token sees another; the head axis comes first, then the tokens.",
+    "Your code leaves the tokens in front of the heads: each token compares its own heads with "
+    "each other, and no token sees another; the head axis comes first, then the tokens.",
     read=SPLIT,
     hides="only with one head and one token, but the shape is always right",
     hiding_input=lambda: _arguments(n=1, n_heads=1),
@@ -127,10 +127,10 @@ def _scale_by_root_of_d(x, source, w, n_heads, mask):
 
 @_entry(
     "scale by d",
-    "Your code divides the scores by the model width d, so that all rows come out nearly even; "
-    "the scale is the root of the head's width d_k.",
+    "Your code divides the scores by the model width d, and all rows come out nearly even; the "
+    "scale is the root of the head's width d_k.",
     read=ATTEND,
-    hides="only where queries are 0, so that there is nothing to scale",
+    hides="only where queries are 0 and there is nothing to scale",
     hiding_input=lambda: ((np.zeros((5, 6)), *_arguments()[0][1:]), {"context": numbers(7, 6)}),
     formal=True,
 )
@@ -141,8 +141,8 @@ def _scale_by_d(x, source, w, n_heads, mask):
 
 @_entry(
     "W_O forgotten",
-    "Your code returns the concatenated heads and forgets the product with W_O, so that the heads "
-    "never meet.",
+    "Your code returns the concatenated heads and forgets the product with W_O: the heads never "
+    "meet.",
     read=(SPLIT_CHAPTER, "What $W_O$ adds"),
     hides="where W_O is the identity",
     hiding_input=lambda: ((*_arguments()[0][:4], np.eye(6), 3), {}),
@@ -155,8 +155,8 @@ def _w_o_forgotten(x, source, w, n_heads, mask):
 
 @_entry(
     "heads never split",
-    "Your code never splits the projections, so that a single head as wide as all h together "
-    "attends, with one row of weights for each token instead of h; split before attention.",
+    "Your code never splits the projections: a single head as wide as all h together attends, "
+    "with one row of weights for each token instead of h; split before attention.",
     read=SPLIT,
     hides="with one head, as long as nobody asks for the weights",
     hiding_input=_one_head,
@@ -169,8 +169,8 @@ def _never_split(x, source, w, n_heads, mask):
 
 @_entry(
     "every head as wide as the model",
-    "Your code lets every head use all columns of the projections, so that the concatenation has "
-    "width h * d and does not fit W_O, which has one row for each of the h * d_v columns.",
+    "Your code lets every head use all columns of the projections; the concatenation has width h "
+    "* d and does not fit W_O, which has one row for each of the h * d_v columns.",
     read=SPLIT,
     hides="with one head",
     hiding_input=_one_head,
@@ -184,8 +184,8 @@ def _every_head_full_width(x, source, w, n_heads, mask):
 
 @_entry(
     "all heads share one head's weights",
-    "Your code projects with the same d_k columns for every head, so that all heads do the same; "
-    "head i has columns i * d_k to (i + 1) * d_k - 1 for its own.",
+    "Your code projects with the same d_k columns for every head, and all heads do the same; head "
+    "i has columns i * d_k to (i + 1) * d_k - 1 for its own.",
     read=SPLIT,
     hides="with one head",
     hiding_input=_one_head,
@@ -198,8 +198,8 @@ def _heads_share_weights(x, source, w, n_heads, mask):
 
 @_entry(
     "x sliced before the projection",
-    "Your code cuts x into heads first and projects each slice alone, so that a head sees only "
-    "its part of each token; project all of x, then cut the result.",
+    "Your code cuts x into heads first and projects each slice alone, which shows a head only its "
+    "part of each token; project all of x, then cut the result.",
     read=SPLIT,
     hides="with one head, or where the projections are zero outside their diagonal blocks",
     hiding_input=_one_head,
@@ -240,8 +240,8 @@ def _heads_as_layers(x, source, w, n_heads, mask):
 
 @_entry(
     "projections transposed",
-    "Your code multiplies by the transposed projections, as libraries do that store them as "
-    "(out, in); here w_q has one row for each column of x, so that the queries are x @ w_q.",
+    "Your code multiplies by the transposed projections, as libraries do that store them as (out, "
+    "in); here w_q has one row for each column of x, and the queries are x @ w_q.",
     read=(SPLIT_CHAPTER, "Step 1: project"),
     hides="where the projections are symmetric",
     hiding_input=lambda: (
@@ -307,8 +307,8 @@ def _mask_not_handed_on(x, source, w, n_heads, mask):
 
 @_entry(
     "mask tiled in the wrong order",
-    "Your code folds the heads into the batch and repeats the mask with np.tile, so that a "
-    "sequence's heads get the masks of other sequences; np.repeat keeps a sequence together.",
+    "Your code folds the heads into the batch and repeats the mask with np.tile, which gives a "
+    "sequence's heads the masks of other sequences; np.repeat keeps a sequence together.",
     read=MASKS,
     hides="with one head, with one sequence, or where all sequences have the same mask",
     hiding_input=lambda: (

@@ -14,8 +14,8 @@ _combine_entry = partial(entry, ENTRIES, "combine_masks")
 
 @_causal_entry(
     "the past hidden instead of the future",
-    "Your code allows the upper triangle, so that each token looks at itself and the future; row "
-    "i is a query, and it may look at the keys up to i, the lower triangle.",
+    "Your code allows the upper triangle, where each token looks at itself and the future; row i "
+    "is a query, and it may look at the keys up to i, the lower triangle.",
     read=OTHER_USES,
     hides="with one token and nothing before it",
     hiding_input=call(1),
@@ -26,8 +26,8 @@ def _upper_triangle(n, *, n_past=0):
 
 @_causal_entry(
     "tokens that cannot look at themselves",
-    "Your code leaves out the diagonal, so that no token may look at itself and the first may "
-    "look nowhere.",
+    "Your code leaves out the diagonal: no token may look at itself, and the first may look "
+    "nowhere.",
     read=OTHER_USES,
     hides="only without tokens: its shape is right, and its numbers never are",
     hiding_input=call(0),
@@ -39,7 +39,7 @@ def _without_diagonal(n, *, n_past=0):
 
 @_causal_entry(
     "the keys of the past not counted",
-    "Your code counts queries from the first key, but n_past keys stand before the first query, "
+    "Your code counts queries from the first key, but n_past keys come before the first query, "
     "and every query may look at them.",
     read=OTHER_USES,
     hides="with n_past = 0",
@@ -51,8 +51,8 @@ def _past_not_counted(n, *, n_past=0):
 
 @_causal_entry(
     "n_past ignored",
-    "Your code ignores n_past, so that the mask has no columns for the n_past keys that stand "
-    "before the first query and that every query may look at.",
+    "Your code ignores n_past: the mask has no columns for the n_past keys that come before the "
+    "first query and that every query may look at.",
     read=OTHER_USES,
     hides="with n_past = 0",
     hiding_input=call(5),
@@ -76,8 +76,8 @@ def _filler_marked(lengths, n):
 
 @_padding_entry(
     "one filler token too many",
-    "Your code also allows the key just behind the last real token; positions count from 0, so "
-    "that the real ones are those below the length.",
+    "Your code also allows the key just after the last real token; positions count from 0, and "
+    "the real ones are those below the length.",
     read=OTHER_USES,
     hides="where no sequence has filler",
     hiding_input=call(np.array([5, 5]), 5),
@@ -88,8 +88,8 @@ def _one_too_many(lengths, n):
 
 @_padding_entry(
     "queries hidden instead of keys",
-    "Your code lays the mask along the queries, so that filler looks nowhere while everyone looks "
-    "at filler; the last axis, the keys, is the one to hide.",
+    "Your code lays the mask along the queries: filler looks nowhere while everyone looks at "
+    "filler; the last axis, the keys, is the one to hide.",
     read=OTHER_USES,
     hides="with n = 1",
     hiding_input=call(np.array([0, 1]), 1),
@@ -116,7 +116,7 @@ def _joined_by_or(*masks):
 
 @_combine_entry(
     "only the last mask used",
-    "Your code keeps only the last mask, so that what the others hide is visible again.",
+    "Your code keeps only the last mask, and what the others hide is visible again.",
     read=OTHER_USES,
     hides="where the last mask hides all that the others hide",
     hiding_input=call(np.ones((5, 5), dtype=bool), np.tri(5, dtype=bool)),
