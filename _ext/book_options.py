@@ -13,8 +13,7 @@ from pathlib import Path
 
 from sphinx.errors import ExtensionError
 
-from mha_lib.teaching.checks import check_attention
-from mha_lib.teaching.misconceptions import CATALOGUE
+from mha_lib.teaching import CATALOGUE, check_attention
 
 EXAMPLE = "mask after the softmax"
 # What the launch menu, pip and the theme all know.

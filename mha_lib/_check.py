@@ -148,7 +148,7 @@ def fraction(name: str, value: ArrayLike) -> float:
 
 def flag(name: str, value: bool) -> bool:
     """Return ``value`` if it is True or False; any other object might be read as True."""
-    if not isinstance(value, bool | np.bool_):
+    if not isinstance(value, _BOOLS):
         raise TypeError(
             f"{name} must be True or False, not {type(value).__name__} {value!r}: "
             f"pass {name}=True or {name}=False"

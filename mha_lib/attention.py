@@ -92,8 +92,8 @@ def _attend(q, k, v, mask=None):
     weights = _softmax(scores, out=scores)  # (..., Tq, Tk)
     out = weights @ v  # (..., Tq, Dv)
     # A row that may look nowhere, inf and NaN all leave a NaN in the output, if it has any columns,
-    # and so in its sum.  A sum that overflows costs time, no more.
-    if out.shape[-1] and math.isfinite(out.sum()):
+    # and so in its square.  A square that overflows costs time, no more.
+    if out.shape[-1] and math.isfinite(np.vdot(out, out)):
         return out, weights
     scores = _scores_without_loss(q, k)
     if mask is not None:

@@ -208,17 +208,8 @@ def multi_head_attention(
     (4, 8)
     """
     return_weights = _check.flag("return_weights", return_weights)
-    arrays, n_heads, n_kv_heads, mask = _checked(
-        x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads
-    )
-    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
-        x, source, *_, w_o = arrays
-        if not return_weights and x.shape[-2] * source.shape[-2] >= MANY_SCORES:
-            heads = attend_in_blocks(*_project(*arrays[:-1], n_heads, n_kv_heads), mask)
-            out = _merge(heads) @ w_o  # (..., Tq, d_out)
-            _refuse_overflow(out, *arrays)
-            return out
-        steps = _all_steps(*arrays, n_heads, n_kv_heads, mask)
+    checked = _checked(x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads)
+    steps = _steps(return_weights, *checked)
     return (steps.out, steps.weights) if return_weights else steps.out
 
 
@@ -277,29 +268,26 @@ def attention_steps(
     >>> steps.q.shape, steps.merged.shape
     ((2, 4, 2), (4, 4))
     """
-    arrays, n_heads, n_kv_heads, mask = _checked(
-        x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads
-    )
-    with np.errstate(all="ignore"):
-        return _all_steps(*arrays, n_heads, n_kv_heads, mask)
+    checked = _checked(x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads)
+    return _steps(True, *checked)
 
 
-def _project(x, source, w_q, w_k, w_v, n_heads, n_kv_heads):
-    """Return queries (..., h, Tq, d_k), keys (..., h_kv, Tk, d_k), values (..., h_kv, Tk, d_v)."""
-    return (
-        _split(x @ w_q, n_heads), _split(source @ w_k, n_kv_heads), _split(source @ w_v, n_kv_heads)
-    )  # fmt: skip
-
-
-def _all_steps(x, source, w_q, w_k, w_v, w_o, n_heads, n_kv_heads, mask):
-    q, k, v = _project(x, source, w_q, w_k, w_v, n_heads, n_kv_heads)
-    if n_kv_heads < n_heads:
-        # No larger than the keys and values of h heads; the mask and all else stay as they are.
-        k, v = (np.repeat(a, n_heads // n_kv_heads, axis=-3) for a in (k, v))  # (..., h, Tk, .)
-    heads, weights = _attend(q, k, v, mask)  # (..., h, Tq, d_v), (..., h, Tq, Tk)
-    merged = _merge(heads)  # (..., Tq, h * d_v)
-    out = merged @ w_o  # (..., Tq, d_out)
-    _refuse_overflow(out, x, source, w_q, w_k, w_v, w_o)
+def _steps(keep_weights, x, source, w_q, w_k, w_v, w_o, n_heads, n_kv_heads, mask):
+    """Return all steps; ``weights`` is None where they need not be kept and are many."""
+    with np.errstate(all="ignore"):  # inf and NaN in the input stay in their rows, silently
+        q = _split(x @ w_q, n_heads)  # (..., h, Tq, d_k)
+        k = _split(source @ w_k, n_kv_heads)  # (..., h_kv, Tk, d_k)
+        v = _split(source @ w_v, n_kv_heads)  # (..., h_kv, Tk, d_v)
+        if keep_weights or x.shape[-2] * source.shape[-2] < MANY_SCORES:
+            if n_kv_heads < n_heads:
+                # No larger than keys and values of h heads; the mask and all else stay as they are.
+                k, v = (np.repeat(a, n_heads // n_kv_heads, axis=-3) for a in (k, v))
+            heads, weights = _attend(q, k, v, mask)  # (..., h, Tq, d_v), (..., h, Tq, Tk)
+        else:
+            heads, weights = attend_in_blocks(q, k, v, mask), None  # (..., h, Tq, d_v)
+        merged = _merge(heads)  # (..., Tq, h * d_v)
+        out = merged @ w_o  # (..., Tq, d_out)
+        _refuse_overflow(out, x, source, w_q, w_k, w_v, w_o)
     return AttentionSteps(q, k, v, weights, heads, merged, out)
 
 
@@ -328,7 +316,7 @@ def _checked(x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads):
     if mask is not None:
         shape = (*leading, n_heads, x.shape[-2], source.shape[-2])
         mask = _check.boolean_mask("mask", mask, shape)
-    return (x, source, w_q, w_k, w_v, w_o), n_heads, n_kv_heads, mask
+    return x, source, w_q, w_k, w_v, w_o, n_heads, n_kv_heads, mask
 
 
 def _check_rows(name, w, tokens_name, tokens):
@@ -342,7 +330,7 @@ def _check_rows(name, w, tokens_name, tokens):
 
 def _refuse_overflow(out, *arrays):
     """Raise if finite arrays made NaN, by products that overflow with both signs."""
-    if math.isfinite(out.sum()) or not np.isnan(out).any():
+    if math.isfinite(np.vdot(out, out)) or not np.isnan(out).any():
         return
     named = dict(zip(("x", "context", "w_q", "w_k", "w_v", "w_o"), arrays, strict=True))
     if named["context"] is named["x"]:

@@ -293,7 +293,11 @@ def _alone(out, submissions):
 
 
 def _tools_print():
-    """Return a fingerprint of all code that gives marks."""
+    """Return a fingerprint of all code that gives marks.
+
+    A process that a submission starts is outside the guard and can write to these files: nothing
+    else would notice.
+    """
     digest = hashlib.sha256()
     for folder in (Path(mha_lib.__file__).parent, Path(__file__).parent):
         for path in sorted(folder.rglob("*.py")):

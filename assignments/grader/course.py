@@ -78,9 +78,15 @@ class Course:
     @property
     def seeds(self):
         """The seeds of the hidden checks."""
-        text = "\n".join(cell.source for cell in nbformat.read(self.source, as_version=4).cells)
-        hidden = re.findall(r"### BEGIN HIDDEN TESTS(.*?)### END HIDDEN TESTS", text, re.DOTALL)
-        return sorted({int(seed) for block in hidden for seed in re.findall(r"seed=(\d+)", block)})
+        tests = filter(_is_test, nbformat.read(self.source, as_version=4).cells)
+        named = (node for cell in tests for node in ast.walk(ast.parse(cell.source)))
+        return sorted(
+            {
+                ast.literal_eval(node.value)
+                for node in named
+                if isinstance(node, ast.keyword) and node.arg == "seed"
+            }
+        )
 
     def prepared(self, data, student):
         """Return a notebook that is ready to run, and what was put right in it.
@@ -369,7 +375,7 @@ def _valid_text(content):
 
 
 def _judged(cell, nonce):
-    """Put the outputs of a cell into an order that nbgrader reads rightly; return flags.
+    """Put the outputs of a cell into an order that nbgrader reads correctly; return flags.
 
     nbgrader gives full marks where it sees no error before the first result.
     """

@@ -8,20 +8,22 @@ in the same process can undo it in turn.  Whoever grades strangers uses a contai
 def _install():
     import builtins
     import json
+    import math
     import os
     import sys
     import types
 
     import IPython.display  # noqa: F401  loaded before the student can put another in its place
-    import numpy  # noqa: F401
+    import numpy
 
-    from mha_lib.teaching import checks
+    from mha_lib.teaching import prepare
 
+    prepare()  # what the visible checks need
     for seed in json.loads(os.environ["MHA_GRADER_SEEDS"]):
-        checks.prepare(seed)
+        prepare(seed)
 
     scratch = os.path.realpath(os.environ["MHA_GRADER_SCRATCH"])
-    nonce = os.environ.pop("MHA_GRADER_NONCE")  # so that what is reported comes from here
+    nonce = os.environ.pop("MHA_GRADER_NONCE")  # by which reports are known to come from here
     real_path, common_path = os.path.realpath, os.path.commonpath
     null, writing = os.devnull, os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
     changing = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod",
@@ -60,7 +62,8 @@ def _install():
     parts = ("__code__", "__defaults__", "__kwdefaults__")
     own_to_classes = {"__dict__", "__weakref__", "__doc__", "__abstractmethods__"}
     replaced_by_ipython = {"_", "input", "getpass", "get_ipython", "display", "exit", "quit"}
-    for module in (builtins, *modules.values()):
+    # What the checks compare with, and how they watch.
+    for module in (builtins, math, numpy, *modules.values()):
         skipped = replaced_by_ipython if module is builtins else ()
         own = {
             name: value
@@ -91,6 +94,9 @@ def _install():
                 for function in functions
                 if isinstance(function, types.FunctionType)
             ]
+
+    watched_by = {name: getattr(sys, name) for name in ("setprofile", "getprofile")}
+    sealed.append((sys, setattr, watched_by))
 
     def restore(asked):
         changed = []

@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 from matplotlib.figure import Figure
 
-from mha_lib.teaching.misconceptions import CATALOGUE
+from mha_lib.teaching import CATALOGUE
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("templates")),

@@ -13,8 +13,8 @@ import numpy as np
 
 from mha_lib import _check
 from mha_lib._types import Integer
-from mha_lib.teaching.checks import right_function
 from mha_lib.teaching.misconceptions import CATALOGUE, Misconception, built_with
+from mha_lib.teaching.steps import right_function
 
 ENTRY = ("step", "function", "hiding_input")  # what an entry is told by
 _NOTICED = 1e-8  # a relative error that rounding does not reach
@@ -35,7 +35,7 @@ class Effect:
     problem : str
         What everybody notices: an error, a wrong shape or NaN.  Empty otherwise.
     loud : bool
-        Whether it fails or has another shape, so that no number is needed to notice.
+        Whether it fails or has another shape: no number is needed to notice.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def measure(
     situation : str
         One of ``situations(step)``.
     step : str, optional
-        A larger step that the mistake is built into, as in `mha_lib.teaching.misconceptions.built_with`.
+        A larger step that the mistake is built into, as in `mha_lib.teaching.built_with`.
         None = ``entry.step``.
     n_seeds : int, optional
         Seeds 0 to ``n_seeds - 1`` are drawn.
@@ -273,7 +273,7 @@ def hidden_error(entry: Misconception) -> float:
     Raises
     ------
     ValueError
-        The two results differ in shape, so that the mistake is not hidden.
+        The two results differ in shape: the mistake is not hidden.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class OneDistribution(FrameWidget):
     Notes
     -----
     The traits ``score``, ``n`` and ``n_heads`` can be read, set, observed and linked.
-    What the two jobs are, and what an error of 1 means, is described in ``mha_lib.learning.frontier``.
+    ``mha_lib.learning.frontier`` says what the two jobs are, and what an error of 1 means.
 
     Examples
     --------

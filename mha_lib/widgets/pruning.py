@@ -26,8 +26,8 @@ class Pruning(FrameWidget):
     Parameters
     ----------
     studies : dict of str to mha_lib.learning.heads.PruningStudy, or to list of them
-        What `mha_lib.learning.heads.study_pruning` returned, by the model's name.  A list holds studies of
-        one model trained from several seeds; their median and range are shown.
+        What `mha_lib.learning.heads.study_pruning` returned, by the model's name.  A list holds
+        studies of one model trained from several seeds; their median and range are shown.
     study : str, optional
         Name of the model shown first.  None = the first one.
     kept : int, optional

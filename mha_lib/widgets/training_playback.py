@@ -33,7 +33,7 @@ class TrainingPlayback(FrameWidget):
     Raises
     ------
     TypeError
-        ``run`` is not a `mha_lib.learning.experiments.Run`, or ``step`` or ``head`` is not an integer.
+        ``run`` is no `mha_lib.learning.experiments.Run`, or ``step`` or ``head`` is no integer.
     ValueError
         The run has fewer than 2 snapshots or no tokens, there is no snapshot at ``step``, or no
         such head.
@@ -42,7 +42,8 @@ class TrainingPlayback(FrameWidget):
     -----
     The traits ``step`` and ``head`` can be read, set, observed and linked.  Maps belong to the
     first sequence of ``run.reporting``; scores, loss and accuracies to all of it.  The scores are
-    those of `mha_lib.learning.experiments.head_scores`, beside those of `mha_lib.learning.experiments.chance_scores`.
+    those of `mha_lib.learning.experiments.head_scores`, beside those of
+    `mha_lib.learning.experiments.chance_scores`.
 
     Examples
     --------

@@ -71,9 +71,9 @@ from mha_lib.learning.train import (
     fit,
     squared_error,
 )
-from mha_lib.teaching.checks import right_function
 from mha_lib.teaching.effects import draw, effect, hidden_error, measure, situations
 from mha_lib.teaching.misconceptions import CATALOGUE, built_with
+from mha_lib.teaching.steps import right_function
 
 PACKAGE = Path(mha_lib.__file__).parent
 RAGGED = [[1, 2], [3]]
@@ -803,7 +803,8 @@ BAD_CALLS = [
     (lambda: train(model=None), TypeError,
      ["model is of type NoneType", "no parameters", "TokenModel"],
      lambda: train(model=token_model())),
-    (lambda: train(task=7), TypeError, ["task is of type int", "no batch", "mha_lib.learning.tasks"],
+    (lambda: train(task=7), TypeError,
+     ["task is of type int", "no batch", "mha_lib.learning.tasks"],
      lambda: train(task=ThreeJobs(n=5, n_symbols=7))),
     (lambda: train(recipe=500), TypeError, ["recipe is of type int", "no rate", "Recipe"],
      lambda: train(recipe=Recipe(3, 0.01))),
@@ -1180,7 +1181,8 @@ BAD_CALLS = [
     (lambda: Recipe(7, 0.01).rate("a"), TypeError, ["step must be an integer", "step=1"],
      lambda: Recipe(7, 0.01).rate(1)),
     (lambda: train(task=ThreeJobs), TypeError,
-     ["task is the class ThreeJobs itself", "one of mha_lib.learning.tasks"], lambda: train(task=JOBS)),
+     ["task is the class ThreeJobs itself", "one of mha_lib.learning.tasks"],
+     lambda: train(task=JOBS)),
     (lambda: RepeatedSequence(n=2), ValueError, ["n=2", "use n >= 3"],
      lambda: RepeatedSequence(n=3, shortest=2, longest=2)),
     # heads

@@ -24,16 +24,17 @@ def test_importing_the_library_loads_numpy_and_nothing_else():
     assert loaded("mha_lib") - loaded("numpy") - sys.stdlib_module_names == {"mha_lib"}
 
 
-def test_no_module_shares_its_name_with_a_public_function_or_class():
+def test_no_module_shares_its_name_with_a_public_function_or_class_beside_it():
     """Else the one hides the other in the package."""
-    files = [*PACKAGE.rglob("*.py")]
-    public = {
-        node.name
-        for path in files
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    }
-    assert {path.stem for path in files} & (public | set(mha_lib.__all__)) == set()
+    for folder in {path.parent for path in PACKAGE.rglob("*.py")}:
+        files = [*folder.glob("*.py")]
+        defined = {
+            node.name
+            for path in files
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        }
+        assert {path.stem for path in files} & defined == set(), folder
 
 
 def test_all_lists_exactly_the_public_names_in_order():

@@ -8,6 +8,15 @@ import nbformat
 
 from tests.grader import assignment
 
+BUILTINS = (
+    "import builtins; builtins.all = lambda *a: True; builtins.any = lambda *a: False; "
+    "builtins.abs = lambda x: 0.0"
+)
+LIAR = (  # an array whose numbers equal all others
+    "class Equal(float):\n    __eq__ = lambda self, other: True\n\n"
+    "class Liar(np.ndarray):\n    ravel = lambda self: self\n"
+    "    tolist = lambda self: [Equal()] * self.size\n\n"
+)
 # Each is a part of the assignment and the code that stands in its cell instead of a solution.
 CODE = {
     "syntax error": ("softmax", "def softmax(z)\n    return z"),
@@ -42,17 +51,55 @@ CODE = {
     "endless recursion": ("softmax", "def softmax(z):\n    return softmax(z)\n\nsoftmax(1)"),
     "patches the checks": (
         "softmax",
-        "import mha_lib.teaching.checks as c\nimport numpy.testing\n"
-        "np.allclose = numpy.testing.assert_allclose = lambda *a, **k: True\n"
-        "c.check_softmax = lambda *a, **k: type('R', (), {'score': 1.0})()\n"
+        "import mha_lib.teaching.checks as c\nimport mha_lib.teaching as t\n"
+        "t.check_softmax = c.check_softmax = lambda *a, **k: type('R', (), {'score': 1.0})()\n"
         "c.CheckResult.score = property(lambda self: 1.0)\n"
-        "mha_lib.softmax = c.activations.softmax = lambda z: z\n"
+        "mha_lib.softmax = mha_lib.activations.softmax = lambda z: z\n"
         "def softmax(z):\n    return z",
     ),
     "patches the checks while they run": (
         "softmax",
         "def softmax(z):\n    import mha_lib.teaching.checks as c\n"
         "    c.CheckResult.score = property(lambda self: 1.0)\n    return z",
+    ),
+    # What the checks compare with, replaced before they run or by the function that they call.
+    "patches builtins": ("softmax", f"{BUILTINS}\ndef softmax(z):\n    return z"),
+    "patches builtins while the checks run": (
+        "softmax",
+        f"def softmax(z):\n    {BUILTINS}\n    return z",
+    ),
+    "patches NumPy": (
+        "softmax",
+        f"{LIAR}np.ndarray = Liar\ndef softmax(z):\n    return z.view(Liar)",
+    ),
+    "patches NumPy while the checks run": (
+        "softmax",
+        f"{LIAR}def softmax(z):\n    np.ndarray = Liar\n    return z.view(Liar)",
+    ),
+    "patches isnan": (
+        "softmax",
+        "import math\nmath.isnan = lambda x: True\ndef softmax(z):\n    return z",
+    ),
+    "patches the comparison": (
+        "softmax",
+        "from mha_lib.teaching import answers\n"
+        "answers._same_numbers = lambda *a: True\n"
+        "answers.Answer.equals = lambda *a: True\n"
+        "answers.complaint.__code__ = (lambda *a: ('', '')).__code__\n"
+        "def softmax(z):\n    return z",
+    ),
+    "patches what is prepared": (
+        "softmax",
+        "from mha_lib.teaching import steps\n"
+        "for key in steps._CASES:\n    steps._CASES[key] = steps._CASES[key][:0]\n"
+        "steps.STEPS['softmax'] = steps.CANDIDATES['softmax'] = None\n"
+        "def softmax(z):\n    return z",
+    ),
+    "stops the watch": (
+        "softmax",
+        "import sys\nwatches = []\nsys.setprofile = watches.append\n"
+        "sys.getprofile = lambda: watches[-1] if watches else None\n"
+        "def softmax(z):\n    return mha_lib.softmax(z)",
     ),
     "shows points of its own": (
         "softmax",
@@ -93,7 +140,7 @@ CODE = {
     ),
     "warns": (
         "softmax",
-        "{solution}\n\nimport sys\nfrom mha_lib.teaching.checks import check_softmax\n\n"
+        "{solution}\n\nimport sys\nfrom mha_lib.teaching import check_softmax\n\n"
         "quiet = softmax\ncheck_softmax(quiet, seed=3)\n\n"
         "def softmax(z):\n    print('careful', file=sys.stderr)\n    return quiet(z)",
     ),

@@ -105,7 +105,7 @@ def test_a_test_cell_imports_what_it_uses_and_ends_in_the_points(source, name):
     visible, begin, hidden, end = lines[3:7]
     check = re.fullmatch(r"result = (check_\w+)\((.*)\)", visible)
     assert lines[0] == "from IPython.display import display"
-    assert lines[1] == f"from mha_lib.teaching.checks import {check[1]}"
+    assert lines[1] == f"from mha_lib.teaching import {check[1]}"
     assert (begin, end) == ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
     assert hidden == f"{visible[:-1]}, seed={seed_of(source)})"
     assert lines[7:] == ["display(result)", f"{POINTS[name]} * result.score"]

@@ -16,7 +16,7 @@ import nbformat
 import psutil
 import pytest
 
-from mha_lib.teaching.misconceptions import CATALOGUE
+from mha_lib.teaching import CATALOGUE
 from tests.grader import assignment, submissions
 
 ROOT = assignment.ROOT
@@ -39,9 +39,10 @@ CELLS = {
 LOST = {  # what each kind of submission earns for its softmax, where that is less than full
     "blank", "syntax error", "import error", "loop in a function", "loop at top level",
     "loop that cannot be interrupted", "sys.exit", "os._exit", "50 processes",
-    "endless recursion", "patches the checks", "patches the checks while they run",
-    "shows points of its own", "shows no points", "rewrites the tests", "the library's function",
-    "function and test deleted", "test edited", "replaces display", "switches the guard off",
+    "endless recursion", *(kind for kind in submissions.CODE if kind.startswith("patches ")),
+    "stops the watch", "shows points of its own", "shows no points", "rewrites the tests",
+    "the library's function", "function and test deleted", "test edited", "replaces display",
+    "switches the guard off",
 }  # fmt: skip
 TOKEN = f"token-{os.getpid()}"
 
@@ -63,7 +64,7 @@ def wrong_notebooks():
                 entry = entries[i]
                 exchanged[cell] = (
                     f"{submissions.solutions()[cell]}\n\n\n"
-                    "from mha_lib.teaching.misconceptions import CATALOGUE\n"
+                    "from mha_lib.teaching import CATALOGUE\n"
                     f"names = [entry.name for entry in CATALOGUE]\n"
                     f"{entry.step} = CATALOGUE[names.index({entry.name!r})].function"
                 )
@@ -222,6 +223,14 @@ def test_deleting_or_editing_a_test_gains_nothing(batch, kind):
     ("kind", "flag"),
     [
         ("patches the checks", "mha_lib.teaching.checks.check_softmax"),
+        ("patches builtins", "builtins.all"),
+        ("patches builtins while the checks run", "builtins.abs"),
+        ("patches NumPy", "numpy.ndarray"),
+        ("patches NumPy while the checks run", "numpy.ndarray"),
+        ("patches isnan", "math.isnan"),
+        ("patches the comparison", "answers.complaint"),
+        ("patches what is prepared", "a table of mha_lib"),
+        ("stops the watch", "sys.setprofile"),
         ("patches the checks while they run", "CheckResult.score"),
         ("shows points of its own", "more than one result"),
         ("shows no points", "the shell"),

@@ -8,18 +8,18 @@ import pytest
 from bs4 import BeautifulSoup
 
 import mha_lib
-from mha_lib.teaching import effects
-from mha_lib.teaching.checks import right_function
-from mha_lib.teaching.effects import (
+from mha_lib.teaching import (
+    CATALOGUE,
     Effect,
     draw,
     effect,
     effect_table,
+    effects,
     hidden_error,
     measure,
+    right_function,
     situations,
 )
-from mha_lib.teaching.misconceptions import CATALOGUE
 
 BY_NAME = {entry.name: entry for entry in CATALOGUE}
 STEPS = tuple(dict.fromkeys(entry.step for entry in CATALOGUE))

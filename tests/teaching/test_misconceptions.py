@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mha_lib.teaching.checks import right_function
-from mha_lib.teaching.effects import draw
-from mha_lib.teaching.misconceptions import CATALOGUE, built_with
+from mha_lib.teaching import CATALOGUE, built_with, draw, right_function
 
 BOOK = Path(__file__).parents[2]
 PARTS = {
