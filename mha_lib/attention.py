@@ -103,8 +103,9 @@ def _attend(q, k, v, mask=None):
 
 
 def _scores(q, k):
-    # math.sqrt gives a Python float; NumPy's float64 would turn float32 scores into float64.
-    return q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])  # (..., Tq, Tk)
+    scores = q @ k.swapaxes(-1, -2)  # (..., Tq, Tk)
+    scores /= math.sqrt(q.shape[-1])
+    return scores
 
 
 def scaled_dot_product_attention_backward(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mha_lib.learning.experiments import run_induction, run_three_jobs
-from mha_lib.learning.heads import study_pruning
 from mha_lib.learning.models import TokenModel
+from mha_lib.learning.pruning import study_pruning
 
 
 @pytest.fixture

@@ -3,23 +3,14 @@
 Their settings stand here once: notebooks, widgets, statistical tests and benchmark use them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from mha_lib import _check
 from mha_lib._types import FloatArray, Integer, Model
-from mha_lib.learning.heads import (
-    attention_mass,
-    chance_mass,
-    induction_targets,
-    marked_token,
-    normalised_entropy,
-    previous_token,
-)
 from mha_lib.learning.models import TokenModel, VectorModel
+from mha_lib.learning.roles import _last_scores
 from mha_lib.learning.tasks import (
     MarkedAndMean,
     RepeatedSequence,
@@ -27,17 +18,12 @@ from mha_lib.learning.tasks import (
     TokenBatch,
     VectorBatch,
 )
-from mha_lib.learning.train import History, Progress, Recipe, cross_entropy, fit
-from mha_lib.masks import causal_mask
+from mha_lib.learning.train import History, Progress, Recipe, fit
 
 # Seeds of the data on which heads are chosen, and of those on which results are reported.
 # Training draws from other seeds, see `mha_lib.learning.train.fit`.
 TUNING_SEED, REPORTING_SEED = 7, 99
 
-# A head is named after the role on which it puts more attention than this, ...
-NAMED_MASS = 0.5
-# ... or "broad" if there is no such role, but its entropy is above this.
-BROAD_ENTROPY = 0.9
 
 # What the book claims for at least 19 of 20 seeds, or for their median where it says so, and what
 # a slow test holds it to.  First the accuracy in every job, and the score of the best head for each
@@ -128,202 +114,6 @@ class Snapshot:
     scores: dict[str, FloatArray]
     loss: float
     measures: FloatArray
-
-
-def head_scores(
-    model: Model, batch: VectorBatch | TokenBatch, gates: ArrayLike | None = None
-) -> dict[str, FloatArray]:
-    """Return the scores of all heads for the roles that a task suggests.
-
-    Parameters
-    ----------
-    model : VectorModel or TokenModel
-        See ``mha_lib.learning.models``.
-    batch : VectorBatch or TokenBatch
-        Data to measure on.
-    gates : float array, (L, h), optional
-        0 for each head that is removed, 1 for the others.  None = all are there.
-
-    Returns
-    -------
-    scores : dict of str to float64 array, (L, h)
-        "previous token", "entropy"; "marked token" where a token is marked, and "induction" where
-        a block is repeated.
-
-    Raises
-    ------
-    ValueError
-        The batch or the gates do not fit the model.
-    TypeError
-        ``model`` or ``batch`` is of another kind.
-
-    See Also
-    --------
-    chance_scores : the same for even heads.
-
-    Examples
-    --------
-    >>> model = TokenModel(ThreeJobs(), d=16, n_heads=4, seed=0)
-    >>> batch = ThreeJobs().batch(np.random.default_rng(0), 8)
-    >>> head_scores(model, batch)["marked token"].shape
-    (1, 4)
-    """
-    _check.has("model", model, ["layers", "evaluate"], "a VectorModel or TokenModel")
-    model.forward(batch, gates)
-    return _last_scores(model, batch)
-
-
-def _last_scores(model, batch):
-    """Return the scores of the heads in the last forward pass."""
-    weights = [layer.weights for layer in model.layers]  # (B, h, n, n) each
-    mask = _mask(model, weights[0].shape[-1])
-    scores = {
-        role: np.stack([attention_mass(w, targets) for w in weights])
-        for role, targets in _roles(batch, weights[0].shape[-1]).items()
-    }
-    scores["entropy"] = np.stack([normalised_entropy(w, mask) for w in weights])
-    return scores
-
-
-def head_roles(scores: Mapping[str, FloatArray]) -> NDArray[np.str_]:
-    """Return the role that each head has, or "" where no score clearly leads.
-
-    Parameters
-    ----------
-    scores : dict of str to float array, (L, h)
-        See `head_scores`.
-
-    Returns
-    -------
-    roles : str array, (L, h)
-        The role with the largest mass above ``NAMED_MASS``; else "broad" where the entropy is above
-        ``BROAD_ENTROPY``.
-
-    Raises
-    ------
-    ValueError
-        ``scores`` lacks the entropy, or has nothing else.
-    TypeError
-        ``scores`` is not a dict.
-
-    Examples
-    --------
-    >>> scores = {"previous token": [[0.9, 0.1, 0.3]], "entropy": [[0.2, 1.0, 0.6]]}
-    >>> head_roles({role: np.array(values) for role, values in scores.items()})
-    array([['previous token', 'broad', '']], dtype='<U14')
-    """
-    if not isinstance(scores, Mapping):
-        raise TypeError(
-            f"scores must be a dict, not {type(scores).__name__}: pass what head_scores returned"
-        )
-    roles = [score for score in scores if score != "entropy"]
-    if not roles or "entropy" not in scores:
-        raise ValueError(
-            f"scores has the keys {list(scores)}, but needs 'entropy' and at least one role: "
-            f"pass what head_scores returned"
-        )
-    masses = np.stack([scores[role] for role in roles])  # (R, L, h)
-    rest = np.where(scores["entropy"] > BROAD_ENTROPY, "broad", "")
-    return np.where(masses.max(axis=0) > NAMED_MASS, np.array(roles)[masses.argmax(axis=0)], rest)
-
-
-def chance_scores(model: Model, batch: VectorBatch | TokenBatch) -> dict[str, float]:
-    """Return what heads with even weights score, for the roles that a task suggests.
-
-    Parameters
-    ----------
-    model : VectorModel or TokenModel
-        Says whether attention is causal.
-    batch : VectorBatch or TokenBatch
-        Data to measure on.
-
-    Returns
-    -------
-    scores : dict of str to float
-        The roles of `head_scores`.
-
-    Raises
-    ------
-    ValueError
-        The batch has no sequences of at least 2 tokens.
-    TypeError
-        ``model`` or ``batch`` is of another kind.
-
-    Examples
-    --------
-    >>> model = TokenModel(ThreeJobs(), d=16, n_heads=4, seed=0)
-    >>> batch = ThreeJobs().batch(np.random.default_rng(0), 8)
-    >>> chance_scores(model, batch)
-    {'previous token': 0.0625, 'marked token': 0.0625, 'entropy': 1.0}
-    """
-    _check.has("model", model, ["layers", "evaluate"], "a VectorModel or TokenModel")
-    _check.has("batch", batch, ["targets", "marked"], "a VectorBatch or TokenBatch")
-    n = batch.targets.shape[1]
-    mask = _mask(model, n)
-    scores = {role: chance_mass(targets, mask) for role, targets in _roles(batch, n).items()}
-    return {**scores, "entropy": 1.0}
-
-
-def _mask(model, n):
-    return causal_mask(n) if model.layers[0].causal else None
-
-
-def _roles(batch, n):
-    """Return the pairs of query and key that each role is about."""
-    roles = {"previous token": previous_token(n)}
-    if batch.marked is not None:
-        roles["marked token"] = marked_token(batch.marked, n)
-    if getattr(batch, "period", None) is not None:
-        roles["induction"] = induction_targets(batch.tokens)
-    return roles
-
-
-def gradient_by_job(model: Model, batch: TokenBatch) -> tuple[FloatArray, FloatArray]:
-    """Return the loss of each job alone, and how strongly it depends on each gate.
-
-    Parameters
-    ----------
-    model : TokenModel
-        See ``mha_lib.learning.models``.  Its gradients are overwritten.
-    batch : TokenBatch
-        Data to measure on.
-
-    Returns
-    -------
-    losses : float64 array, (J,)
-        In nats, each the mean over the places where its job is counted.
-    importance : float64 array, (J, L, h)
-        Mean over sequences of the absolute gradient of that sequence's part of the job's loss, at
-        gates of 1.
-
-    Raises
-    ------
-    ValueError
-        The batch does not fit the model, or counts no place of a job.
-    TypeError
-        ``model`` or ``batch`` is of another kind.
-
-    See Also
-    --------
-    mha_lib.learning.heads.gradient_importance : the same for the loss of all jobs.
-
-    Examples
-    --------
-    >>> model = TokenModel(ThreeJobs(), d=8, n_heads=4, seed=0)
-    >>> losses, importance = gradient_by_job(model, ThreeJobs().batch(np.random.default_rng(0), 8))
-    >>> losses.shape, importance.shape
-    ((3,), (3, 1, 4))
-    """
-    _check.has("model", model, ["layers", "n_jobs"], "a TokenModel")
-    logits = model.forward(batch)  # (B, n, J, V)
-    losses, importance = [], []
-    for job in range(logits.shape[2]):
-        counted = batch.counted & (np.arange(logits.shape[2]) == job)  # (B, n, J)
-        loss, d_logits = cross_entropy(logits, batch.targets, counted)
-        model.backward(d_logits)
-        losses.append(loss)
-        importance.append([np.abs(layer.gate_gradients).sum(axis=0) for layer in model.layers])
-    return np.array(losses), np.array(importance)
 
 
 def snapshot(model: Model, batch: VectorBatch | TokenBatch) -> Snapshot:

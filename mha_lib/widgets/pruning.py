@@ -6,7 +6,7 @@ import numpy as np
 import traitlets
 
 from mha_lib._types import FloatArray, Integer
-from mha_lib.learning.heads import PruningStudy
+from mha_lib.learning.pruning import PruningStudy
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Whole, front_end, style
 
@@ -25,8 +25,8 @@ class Pruning(FrameWidget):
 
     Parameters
     ----------
-    studies : dict of str to mha_lib.learning.heads.PruningStudy, or to list of them
-        What `mha_lib.learning.heads.study_pruning` returned, by the model's name.  A list holds
+    studies : dict of str to mha_lib.learning.pruning.PruningStudy, or to list of them
+        What `mha_lib.learning.pruning.study_pruning` returned, by the model's name.  A list holds
         studies of one model trained from several seeds; their median and range are shown.
     study : str, optional
         Name of the model shown first.  None = the first one.

@@ -4,14 +4,8 @@ import numpy as np
 import traitlets
 
 from mha_lib._types import Integer
-from mha_lib.learning.experiments import (
-    BROAD_ENTROPY,
-    NAMED_MASS,
-    Run,
-    Snapshot,
-    chance_scores,
-    head_roles,
-)
+from mha_lib.learning.experiments import Run, Snapshot
+from mha_lib.learning.roles import BROAD_ENTROPY, NAMED_MASS, chance_scores, head_roles
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Whole, front_end, style
 
@@ -42,8 +36,8 @@ class TrainingPlayback(FrameWidget):
     -----
     The traits ``step`` and ``head`` can be read, set, observed and linked.  Maps belong to the
     first sequence of ``run.reporting``; scores, loss and accuracies to all of it.  The scores are
-    those of `mha_lib.learning.experiments.head_scores`, beside those of
-    `mha_lib.learning.experiments.chance_scores`.
+    those of `mha_lib.learning.roles.head_scores`, beside those of
+    `mha_lib.learning.roles.chance_scores`.
 
     Examples
     --------

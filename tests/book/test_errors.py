@@ -29,10 +29,6 @@ from mha_lib.attention import scaled_dot_product_attention_backward
 from mha_lib.figures.diagram import MechanismDiagram
 from mha_lib.figures.palette import head_colour, ink
 from mha_lib.learning.experiments import (
-    chance_scores,
-    gradient_by_job,
-    head_roles,
-    head_scores,
     mean_rows,
     run_induction,
     run_marked_and_mean,
@@ -41,26 +37,34 @@ from mha_lib.learning.experiments import (
     snapshot_steps,
 )
 from mha_lib.learning.frontier import best_row, job_errors
-from mha_lib.learning.heads import (
-    attention_mass,
-    chance_mass,
+from mha_lib.learning.importance import (
+    gradient_by_job,
     gradient_importance,
-    greedy_order,
-    induction_targets,
-    losses_without,
-    marked_token,
-    normalised_entropy,
-    order_by,
     path_importance,
-    previous_token,
-    pruning_curve,
     spearman,
-    study_pruning,
-    subset_curves,
 )
 from mha_lib.learning.layer import MultiHeadAttention
 from mha_lib.learning.models import TokenModel, VectorModel
 from mha_lib.learning.positions import rotary_angles, rotate
+from mha_lib.learning.pruning import (
+    greedy_order,
+    losses_without,
+    order_by,
+    pruning_curve,
+    study_pruning,
+    subset_curves,
+)
+from mha_lib.learning.roles import (
+    attention_mass,
+    chance_mass,
+    chance_scores,
+    head_roles,
+    head_scores,
+    induction_targets,
+    marked_token,
+    normalised_entropy,
+    previous_token,
+)
 from mha_lib.learning.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch
 from mha_lib.learning.train import (
     Adam,

@@ -12,8 +12,8 @@ import pytest
 
 from mha_lib import attention_cost, multi_head_attention, softmax, split_heads
 from mha_lib.figures.palette import WEIGHT_COLOURS
-from mha_lib.learning.experiments import chance_scores, head_roles
 from mha_lib.learning.frontier import job_errors
+from mha_lib.learning.roles import chance_scores, head_roles
 from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
 from tests.browser.conftest import SITE
 from tests.browser.moves import WAYS, positions, slider

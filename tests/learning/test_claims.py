@@ -7,16 +7,15 @@ import pytest
 
 from mha_lib.learning.experiments import (
     CLAIMS,
-    gradient_by_job,
-    head_roles,
-    head_scores,
     mean_rows,
     run_induction,
     run_marked_and_mean,
     run_three_jobs,
 )
 from mha_lib.learning.frontier import job_errors
-from mha_lib.learning.heads import losses_without, spearman, study_pruning
+from mha_lib.learning.importance import gradient_by_job, spearman
+from mha_lib.learning.pruning import losses_without, study_pruning
+from mha_lib.learning.roles import head_roles, head_scores
 
 pytestmark = pytest.mark.slow
 N_SEEDS, N_GOOD = 20, 19

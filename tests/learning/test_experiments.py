@@ -8,10 +8,6 @@ from mha_lib.learning import experiments
 from mha_lib.learning.experiments import (
     REPORTING_SEED,
     TUNING_SEED,
-    chance_scores,
-    gradient_by_job,
-    head_roles,
-    head_scores,
     mean_rows,
     run_induction,
     run_marked_and_mean,
@@ -19,7 +15,9 @@ from mha_lib.learning.experiments import (
     snapshot,
     snapshot_steps,
 )
+from mha_lib.learning.importance import gradient_by_job
 from mha_lib.learning.models import TokenModel, VectorModel
+from mha_lib.learning.roles import chance_scores, head_roles, head_scores
 from mha_lib.learning.tasks import MarkedAndMean, RepeatedSequence, ThreeJobs, TokenBatch
 from mha_lib.learning.train import History, cross_entropy
 from tests.gradients import STEP

@@ -8,24 +8,24 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mha_lib import causal_mask, padding_mask, softmax
-from mha_lib.learning.heads import (
-    attention_mass,
-    chance_mass,
-    gradient_importance,
+from mha_lib.learning.importance import gradient_importance, path_importance, spearman
+from mha_lib.learning.models import TokenModel, VectorModel
+from mha_lib.learning.pruning import (
     greedy_order,
-    induction_targets,
     losses_without,
-    marked_token,
-    normalised_entropy,
     order_by,
-    path_importance,
-    previous_token,
     pruning_curve,
-    spearman,
     study_pruning,
     subset_curves,
 )
-from mha_lib.learning.models import TokenModel, VectorModel
+from mha_lib.learning.roles import (
+    attention_mass,
+    chance_mass,
+    induction_targets,
+    marked_token,
+    normalised_entropy,
+    previous_token,
+)
 from mha_lib.learning.tasks import (
     MarkedAndMean,
     RepeatedSequence,

@@ -16,14 +16,13 @@ from mha_lib import attention_cost, multi_head_attention
 from mha_lib.figures import palette
 from mha_lib.figures.palette import ink
 from mha_lib.learning.experiments import (
-    chance_scores,
-    head_roles,
     run_induction,
     run_marked_and_mean,
     run_three_jobs,
     snapshot_steps,
 )
 from mha_lib.learning.frontier import job_errors
+from mha_lib.learning.roles import chance_scores, head_roles
 from mha_lib.learning.train import History
 from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
 from mha_lib.widgets._base import FOLDER
