@@ -14,14 +14,14 @@ Shape = tuple[int, ...]
 
 
 class Task(Protocol):
-    """What `mha_lib.learning.train.fit` needs of a task."""
+    """What `mha_lib.learning.fit` needs of a task."""
 
     # Quoted, since NumPy loads its random numbers only when they are named.
     def batch(self, rng: "np.random.Generator", n_sequences: int) -> Any: ...
 
 
 class Trainable(Protocol):
-    """What `mha_lib.learning.train.fit` needs of a model."""
+    """What `mha_lib.learning.fit` needs of a model."""
 
     @property
     def parameters(self) -> Mapping[str, FloatArray]: ...

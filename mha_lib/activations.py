@@ -27,13 +27,6 @@ def softmax(z: ArrayLike, axis: Integer = -1) -> FloatArray:
         score is ``-inf`` (there is nothing to choose from).  Scores of ``+inf`` share the
         weight equally.  A NaN makes NaN of its own row alone.
 
-    Raises
-    ------
-    TypeError
-        ``z`` is not real, or ``axis`` is not an integer.
-    ValueError
-        ``z`` has no such axis.
-
     Notes
     -----
     Adding one number to all scores of a row changes no weight.  We use this to subtract the
@@ -97,13 +90,6 @@ def softmax_backward(d_weights: ArrayLike, weights: ArrayLike, axis: Integer = -
     d_z : float array, (..., T)
         Gradient of L with respect to the scores.  It sums to 0 along ``axis``, since adding one
         number to all scores changes no weight.  Where a weight is 0, so is the gradient.
-
-    Raises
-    ------
-    TypeError
-        An array is not real, or ``axis`` is not an integer.
-    ValueError
-        The two shapes differ, or there is no such axis.
 
     See Also
     --------

@@ -37,14 +37,6 @@ def scaled_dot_product_attention(
         Rows sum to 1, or are all 0 where the mask allows no key or every score is -inf
         (``out`` is then 0, never NaN).
 
-    Raises
-    ------
-    ValueError
-        Dk, Tk, the leading axes or the mask shape disagree; the message names the argument
-        and both sizes.
-    TypeError
-        ``mask`` is not boolean, or an array is not real.
-
     Notes
     -----
     2 * Tq * Tk * (Dk + Dv) FLOPs per leading index (a multiply-add is 2).
@@ -144,10 +136,7 @@ def scaled_dot_product_attention_backward(
     Raises
     ------
     ValueError
-        Sizes disagree, an array holds inf or NaN, or a gradient leaves the range of floats; the
-        message names the array, and both sizes.
-    TypeError
-        An array is not real.
+        An array holds inf or NaN, or a gradient leaves the range of floats.
 
     See Also
     --------

@@ -85,11 +85,8 @@ def attention_cost(
 
     Raises
     ------
-    TypeError
-        An argument is not an integer.
     ValueError
-        ``n_heads`` does not divide ``d``, ``n_kv_heads`` does not divide ``n_heads``, or a
-        count is too small.
+        ``n_heads`` does not divide ``d``, or ``n_kv_heads`` does not divide ``n_heads``.
 
     References
     ----------

@@ -23,13 +23,6 @@ def causal_mask(n: Integer, *, n_past: Integer = 0) -> BoolArray:
     mask : bool array, (Tq, Tk) = (n, n_past + n)
         True = this query may look at this key.
 
-    Raises
-    ------
-    TypeError
-        ``n`` or ``n_past`` is not an integer.
-    ValueError
-        ``n`` or ``n_past`` is negative.
-
     References
     ----------
     Vaswani et al. (2017), section 3.2.3, arXiv:1706.03762.
@@ -68,10 +61,8 @@ def padding_mask(lengths: ArrayLike, n: Integer) -> BoolArray:
 
     Raises
     ------
-    TypeError
-        ``lengths`` or ``n`` is not of an integer type.
     ValueError
-        ``n`` is negative, or a length is outside 0 to ``n``.
+        A length is outside 0 to ``n``.
 
     Examples
     --------
@@ -105,13 +96,6 @@ def combine_masks(*masks: ArrayLike | None) -> BoolArray | None:
     -------
     mask : bool array or None
         The masks joined by "and", in their broadcast shape.  None when all were None.
-
-    Raises
-    ------
-    TypeError
-        A mask is not boolean.
-    ValueError
-        The masks do not broadcast together.
 
     Examples
     --------

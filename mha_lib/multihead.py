@@ -35,8 +35,6 @@ def split_heads(x: ArrayLike, n_heads: Integer) -> FloatArray:
     ------
     ValueError
         ``n_heads`` does not divide d; the message gives the nearest values that do.
-    TypeError
-        ``n_heads`` is not an integer, or ``x`` is not real.
 
     See Also
     --------
@@ -80,13 +78,6 @@ def merge_heads(x: ArrayLike) -> FloatArray:
     -------
     merged : float array, (..., n, d)
         With d = h * d_k.
-
-    Raises
-    ------
-    ValueError
-        ``x`` has fewer than three axes.
-    TypeError
-        ``x`` is not real.
 
     See Also
     --------
@@ -169,12 +160,8 @@ def multi_head_attention(
     Raises
     ------
     ValueError
-        ``n_heads`` does not divide a width, ``n_kv_heads`` does not divide ``n_heads``, or two
-        sizes disagree; the message names the argument, both sizes and how to fix it.  Or finite
+        ``n_heads`` does not divide a width, ``n_kv_heads`` does not divide ``n_heads``, or finite
         numbers are so large that their products leave the range of floats.
-    TypeError
-        A number of heads is not an integer, ``mask`` is not boolean, an array is not real, or
-        ``return_weights`` is not True or False.
 
     See Also
     --------

@@ -34,9 +34,7 @@ class MechanismDiagram:
     Raises
     ------
     ValueError
-        ``n_heads`` does not divide d, two sizes disagree, or an array holds inf or NaN.
-    TypeError
-        An array is not real, or ``n_heads`` is not an integer.
+        ``n_heads`` does not divide d, or an array holds inf or NaN.
 
     Examples
     --------

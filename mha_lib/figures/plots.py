@@ -132,7 +132,7 @@ def plot_bisector(cosine: float, ax: Axes, title: str = "") -> Axes:
     Notes
     -----
     The dotted lines are the perpendiculars from f and g to the bisector.  Their squared lengths
-    are the two errors of `mha_lib.learning.frontier.job_errors`, here both alike.
+    are the two errors of `mha_lib.learning.job_errors`, here both alike.
     """
     angle = np.arccos(cosine)
     ways = {"f": 0.0, "g": angle, "a": angle / 2}

@@ -21,7 +21,7 @@ from mha_lib.learning.tasks import (
 from mha_lib.learning.train import History, Progress, Recipe, fit
 
 # Seeds of the data on which heads are chosen, and of those on which results are reported.
-# Training draws from other seeds, see `mha_lib.learning.train.fit`.
+# Training draws from other seeds, see `mha_lib.learning.fit`.
 TUNING_SEED, REPORTING_SEED = 7, 99
 
 
@@ -131,11 +131,6 @@ def snapshot(model: Model, batch: VectorBatch | TokenBatch) -> Snapshot:
     snapshot : Snapshot
         Weights on the first sequence, scores on all.
 
-    Raises
-    ------
-    ValueError
-        The batch does not fit the model.
-
     Examples
     --------
     >>> model = TokenModel(ThreeJobs(), d=16, n_heads=4, seed=0)
@@ -162,13 +157,6 @@ def snapshot_steps(n_steps: Integer, n_snapshots: Integer) -> list[int]:
     -------
     steps : list of int
         From 0 to ``n_steps``.
-
-    Raises
-    ------
-    ValueError
-        ``n_snapshots`` is below 2.
-    TypeError
-        A number is not an integer.
 
     Examples
     --------
@@ -204,7 +192,7 @@ def run_marked_and_mean(
     n : int, default 16
         Tokens in a sequence.
     n_near : int, default 0
-        How many tokens to average, see `mha_lib.learning.tasks.MarkedAndMean`; 0 = all.
+        How many tokens to average, see `mha_lib.learning.MarkedAndMean`; 0 = all.
     n_steps : int, default 600
         Steps of training.
     importance : float, default 0.5
@@ -212,7 +200,7 @@ def run_marked_and_mean(
     marker_in_values : bool, default False
         Whether the values may see which token is marked, and which are near.
     progress : callable, optional
-        Progress bar, see `mha_lib.learning.train.fit`.
+        Progress bar, see `mha_lib.learning.fit`.
 
     Returns
     -------
@@ -222,9 +210,7 @@ def run_marked_and_mean(
     Raises
     ------
     ValueError
-        ``n_heads`` does not divide 16, or a number is out of range.
-    TypeError
-        A count is not an integer.
+        ``n_heads`` does not divide 16.
 
     Examples
     --------
@@ -258,9 +244,7 @@ def mean_rows(model: Model, batch: VectorBatch | TokenBatch) -> FloatArray:
     Raises
     ------
     ValueError
-        No token is marked, or the batch does not fit the model.
-    TypeError
-        ``model`` or ``batch`` is of another kind.
+        No token is marked.
 
     Examples
     --------
@@ -298,7 +282,7 @@ def run_three_jobs(
     seed : int, default 0
         Seed of initial weights and of training data.
     jobs : tuple of str
-        Which of the three it learns, see `mha_lib.learning.tasks.ThreeJobs`.  Default: all.
+        Which of the three it learns, see `mha_lib.learning.ThreeJobs`.  Default: all.
     d : int, default 64
         Model width.
     n_steps : int, default 300
@@ -307,7 +291,7 @@ def run_three_jobs(
     n_snapshots : int, optional
         How many moments to keep.  None = none.
     progress : callable, optional
-        Progress bar, see `mha_lib.learning.train.fit`.
+        Progress bar, see `mha_lib.learning.fit`.
 
     Returns
     -------
@@ -317,9 +301,7 @@ def run_three_jobs(
     Raises
     ------
     ValueError
-        ``n_heads`` does not divide d, there is no such job, or a number is out of range.
-    TypeError
-        A count is not an integer.
+        ``n_heads`` does not divide d, or there is no such job.
 
     Examples
     --------
@@ -362,7 +344,7 @@ def run_induction(
     n_snapshots : int, optional
         How many moments to keep.  None = none.
     progress : callable, optional
-        Progress bar, see `mha_lib.learning.train.fit`.
+        Progress bar, see `mha_lib.learning.fit`.
 
     Returns
     -------
@@ -372,9 +354,7 @@ def run_induction(
     Raises
     ------
     ValueError
-        ``n_heads`` does not divide d, d / h is odd, or a number is out of range.
-    TypeError
-        A count is not an integer.
+        ``n_heads`` does not divide d, or d / h is odd.
 
     Examples
     --------

@@ -38,9 +38,7 @@ def job_errors(
     Raises
     ------
     ValueError
-        A row is all 0 or not finite, or there are not so many tokens.
-    TypeError
-        ``weights`` is not real, or ``marked`` or ``n_near`` is not an integer.
+        A row is all 0, or not finite.
 
     Notes
     -----
@@ -97,13 +95,6 @@ def best_row(n: Integer, importance: float = 0.5, marked: Integer = 0) -> FloatA
     -------
     weights : float64 array, (n,)
         Non-negative, summing to 1: a row that a softmax can make or come close to.
-
-    Raises
-    ------
-    ValueError
-        ``importance`` is outside 0 to 1, ``n`` < 2, or there is no token ``marked``.
-    TypeError
-        ``n`` or ``marked`` is not an integer, or ``importance`` is not a number.
 
     Notes
     -----

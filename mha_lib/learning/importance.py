@@ -35,13 +35,6 @@ def gradient_importance(
     importance : float64 array, (L, h)
         Mean over sequences of the absolute gradient of that sequence's part of the loss.
 
-    Raises
-    ------
-    ValueError
-        ``gates`` does not have one number per head.
-    TypeError
-        ``gates`` is not real, or ``model`` or ``batch`` is of another kind.
-
     See Also
     --------
     path_importance : the same along the way from no heads to all.
@@ -82,13 +75,6 @@ def path_importance(model: Model, batch: Any, n_points: Integer = 8) -> FloatArr
     importance : float64 array, (L, h)
         They sum to the loss without heads less the loss with all, up to the error of taking
         few points.
-
-    Raises
-    ------
-    ValueError
-        ``n_points`` is below 1.
-    TypeError
-        ``n_points`` is not an integer, or ``model`` or ``batch`` is of another kind.
 
     References
     ----------
@@ -147,9 +133,7 @@ def gradient_by_job(model: Model, batch: TokenBatch) -> tuple[FloatArray, FloatA
     Raises
     ------
     ValueError
-        The batch does not fit the model, or counts no place of a job.
-    TypeError
-        ``model`` or ``batch`` is of another kind.
+        The batch counts no place of a job.
 
     See Also
     --------
@@ -190,9 +174,7 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        Shapes differ, an array holds inf or NaN, or all its numbers are equal.
-    TypeError
-        An array is not real.
+        All numbers of an array are equal, or one is inf or NaN.
 
     Examples
     --------

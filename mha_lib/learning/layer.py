@@ -96,11 +96,8 @@ class MultiHeadAttention:
 
     Raises
     ------
-    TypeError
-        A size is not an integer, or ``rng`` is not a generator.
     ValueError
-        ``n_heads`` does not divide d, d / h is odd with rotary positions, an option is unknown, or
-        there is no such column for the values.
+        ``n_heads`` does not divide d, or d / h is odd with rotary positions.
 
     See Also
     --------
@@ -220,9 +217,7 @@ class MultiHeadAttention:
         Raises
         ------
         ValueError
-            Sizes disagree, an array holds inf or NaN, or a number leaves the range of floats.
-        TypeError
-            An array is not real, or ``mask`` is not boolean.
+            An array holds inf or NaN, or a number leaves the range of floats.
         """
         x = self._tokens("x", x, "d", self.d)
         if (context is None) != (self.d_context is None):
@@ -298,10 +293,8 @@ class MultiHeadAttention:
         Raises
         ------
         ValueError
-            There was no `forward`, ``d_out`` has another shape, or holds inf or NaN, or a gradient
-            leaves the range of floats.  No gradient has changed then.
-        TypeError
-            ``d_out`` is not real.
+            There was no `forward`, or a gradient leaves the range of floats.  No gradient has
+            changed then.
         """
         if self._saved is None:
             raise ValueError("backward needs a forward pass: call forward(x) first")

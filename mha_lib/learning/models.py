@@ -19,7 +19,7 @@ from mha_lib.learning.train import accuracy, cross_entropy, squared_error
 
 
 class VectorModel:
-    """One attention layer and nothing else, for `mha_lib.learning.tasks.MarkedAndMean`.
+    """One attention layer and nothing else, for `mha_lib.learning.MarkedAndMean`.
 
     Parameters
     ----------
@@ -44,9 +44,7 @@ class VectorModel:
     Raises
     ------
     ValueError
-        ``n_heads`` does not divide the task's d, or a number is out of range.
-    TypeError
-        ``task`` is of another kind, or a count is not an integer.
+        ``n_heads`` does not divide the task's d.
 
     Examples
     --------
@@ -131,7 +129,7 @@ class TokenModel:
     n_layers : int, default 1
         Number of attention layers.
     positions : {"learned", "rotary"}
-        See `mha_lib.learning.layer.MultiHeadAttention`.
+        See `mha_lib.learning.MultiHeadAttention`.
     causal : bool, default False
         Whether a token sees only itself and those before it.
 
@@ -145,10 +143,7 @@ class TokenModel:
     Raises
     ------
     ValueError
-        ``n_heads`` does not divide d, d / h is odd with rotary positions, or a number is out of
-        range.
-    TypeError
-        ``task`` is of another kind, or a count is not an integer.
+        ``n_heads`` does not divide d, or d / h is odd with rotary positions.
 
     Examples
     --------

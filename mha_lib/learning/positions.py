@@ -32,9 +32,7 @@ def rotary_angles(n: Integer, d_k: Integer) -> FloatArray:
     Raises
     ------
     ValueError
-        ``d_k`` is odd, or a size is too small.
-    TypeError
-        A size is not an integer.
+        ``d_k`` is odd.
 
     References
     ----------
@@ -71,13 +69,6 @@ def rotate(x: ArrayLike, angles: ArrayLike) -> FloatArray:
     -------
     turned : float array, shape of ``x``
         In the dtype of ``x``.  Lengths of rows do not change.
-
-    Raises
-    ------
-    ValueError
-        The shapes do not fit, or an array holds inf or NaN; the message names it.
-    TypeError
-        An array is not real.
 
     Notes
     -----

@@ -37,9 +37,7 @@ def losses_without(evaluate: Evaluate, gates: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        ``gates`` does not have two axes, or ``evaluate`` returned a loss that is NaN.
-    TypeError
-        ``gates`` is not real, or ``evaluate`` not a function.
+        ``evaluate`` returned a loss that is NaN.
 
     Examples
     --------
@@ -96,9 +94,7 @@ def greedy_order(evaluate: Evaluate, shape: Sequence[Integer]) -> IntArray:
     Raises
     ------
     ValueError
-        ``shape`` is not a pair, or ``evaluate`` returned a loss that is NaN.
-    TypeError
-        A size is not an integer, or ``evaluate`` not a function.
+        ``evaluate`` returned a loss that is NaN.
 
     Notes
     -----
@@ -136,13 +132,6 @@ def order_by(importance: ArrayLike) -> IntArray:
     order : int array, (L * h, 2)
         Layer and head, counted from 0.
 
-    Raises
-    ------
-    ValueError
-        ``importance`` does not have two axes, or holds inf or NaN.
-    TypeError
-        ``importance`` is not real.
-
     Examples
     --------
     >>> order_by([[3.0, 1.0], [2.0, 0.0]])
@@ -179,8 +168,6 @@ def pruning_curve(evaluate: Evaluate, order: ArrayLike, shape: Sequence[Integer]
     ------
     ValueError
         ``order`` does not name every head once.
-    TypeError
-        ``order`` does not hold integers, or ``evaluate`` is not a function.
 
     Examples
     --------
@@ -233,9 +220,7 @@ def subset_curves(evaluate: Evaluate, shape: Sequence[Integer]) -> FloatArray:
     Raises
     ------
     ValueError
-        ``shape`` is not a pair, or there are too many heads.
-    TypeError
-        A size is not an integer, or ``evaluate`` not a function.
+        There are more than ``MOST_HEADS`` heads, whose choices are too many to try.
 
     Notes
     -----
@@ -330,10 +315,7 @@ def study_pruning(model: Model, tuning: Any, reporting: Any) -> PruningStudy:
     Raises
     ------
     ValueError
-        ``tuning`` and ``reporting`` are the same data, or the model has one head alone or too
-        many.
-    TypeError
-        An argument is of another kind.
+        ``tuning`` and ``reporting`` are the same data, or the model has one head alone or too many.
 
     Examples
     --------

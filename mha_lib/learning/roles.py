@@ -44,9 +44,7 @@ def attention_mass(
     Raises
     ------
     ValueError
-        Shapes do not broadcast, or no query is asked.
-    TypeError
-        ``weights`` is not real, or ``targets`` or ``rows`` is not boolean.
+        No query is asked.
 
     See Also
     --------
@@ -90,9 +88,7 @@ def chance_mass(
     Raises
     ------
     ValueError
-        Shapes do not broadcast, or no query is asked.
-    TypeError
-        An array is not boolean.
+        No query is asked.
 
     Examples
     --------
@@ -151,9 +147,7 @@ def normalised_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> Flo
     Raises
     ------
     ValueError
-        The mask does not broadcast, or no query of a head has a choice.
-    TypeError
-        ``weights`` is not real, or ``mask`` is not boolean.
+        No query of a head has two keys to choose from.
 
     Examples
     --------
@@ -200,13 +194,6 @@ def previous_token(n: Integer) -> BoolArray:
     targets : bool array, (n, n)
         True where the key is the query's predecessor.
 
-    Raises
-    ------
-    ValueError
-        ``n`` is below 2.
-    TypeError
-        ``n`` is not an integer.
-
     Examples
     --------
     >>> previous_token(3).astype(int)
@@ -233,13 +220,6 @@ def marked_token(marked: ArrayLike, n: Integer) -> BoolArray:
     -------
     targets : bool array, (B, n, n)
         True where the key is marked.
-
-    Raises
-    ------
-    ValueError
-        An index is outside 0 to n - 1.
-    TypeError
-        ``marked`` does not hold integers, or ``n`` is not one.
 
     Examples
     --------
@@ -269,13 +249,6 @@ def induction_targets(tokens: ArrayLike) -> BoolArray:
     targets : bool array, (..., n, n)
         True where the key comes right after an earlier token equal to the query: looking there
         tells what came next the last time.
-
-    Raises
-    ------
-    ValueError
-        ``tokens`` has no axis.
-    TypeError
-        ``tokens`` does not hold integers.
 
     References
     ----------
@@ -323,13 +296,6 @@ def head_scores(
         "previous token", "entropy"; "marked token" where a token is marked, and "induction" where
         a block is repeated.
 
-    Raises
-    ------
-    ValueError
-        The batch or the gates do not fit the model.
-    TypeError
-        ``model`` or ``batch`` is of another kind.
-
     See Also
     --------
     chance_scores : the same for even heads.
@@ -372,13 +338,6 @@ def head_roles(scores: Mapping[str, FloatArray]) -> NDArray[np.str_]:
         The role with the largest mass above ``NAMED_MASS``; else "broad" where the entropy is above
         ``BROAD_ENTROPY``.
 
-    Raises
-    ------
-    ValueError
-        ``scores`` lacks the entropy, or has nothing else.
-    TypeError
-        ``scores`` is not a dict.
-
     Examples
     --------
     >>> scores = {"previous token": [[0.9, 0.1, 0.3]], "entropy": [[0.2, 1.0, 0.6]]}
@@ -414,13 +373,6 @@ def chance_scores(model: Model, batch: VectorBatch | TokenBatch) -> dict[str, fl
     -------
     scores : dict of str to float
         The roles of `head_scores`.
-
-    Raises
-    ------
-    ValueError
-        The batch has no sequences of at least 2 tokens.
-    TypeError
-        ``model`` or ``batch`` is of another kind.
 
     Examples
     --------

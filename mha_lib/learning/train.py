@@ -39,10 +39,7 @@ def cross_entropy(
     Raises
     ------
     ValueError
-        Shapes disagree, a target is outside 0 to V - 1, nothing is counted, or ``logits`` holds
-        inf or NaN.
-    TypeError
-        ``logits`` is not real, ``targets`` not integer or ``counted`` not boolean.
+        Nothing is counted, or ``logits`` holds inf or NaN.
 
     Examples
     --------
@@ -90,10 +87,7 @@ def accuracy(logits: ArrayLike, targets: ArrayLike, counted: ArrayLike) -> Float
     Raises
     ------
     ValueError
-        Shapes disagree, a target is outside 0 to V - 1, a job is counted nowhere, or ``logits``
-        holds inf or NaN.
-    TypeError
-        ``logits`` is not real, ``targets`` not integer or ``counted`` not boolean.
+        A job is counted nowhere, or ``logits`` holds inf or NaN.
 
     Examples
     --------
@@ -152,10 +146,7 @@ def squared_error(
     Raises
     ------
     ValueError
-        Shapes disagree, there are no numbers, an array holds inf or NaN, or ``importance`` is
-        negative.
-    TypeError
-        An array is not real.
+        An array holds inf or NaN, or ``importance`` is negative.
 
     Examples
     --------
@@ -198,13 +189,6 @@ class Adam:
     epsilon : float, default 1e-8
         Keeps the division away from 0.
 
-    Raises
-    ------
-    TypeError
-        A parameter is not a float array, or a number is not real.
-    ValueError
-        A number is out of range.
-
     References
     ----------
     Kingma and Ba (2015), arXiv:1412.6980.
@@ -244,11 +228,8 @@ class Adam:
         Raises
         ------
         ValueError
-            Names or shapes differ, the rate is not above 0, a gradient holds inf, NaN or a number
-            too large to be squared, or a parameter would leave the range of floats.  No parameter
-            has moved then, and no running mean.
-        TypeError
-            A gradient or the rate is not real.
+            A gradient holds inf, NaN or a number too large to be squared, or a parameter would
+            leave the range of floats.  No parameter has moved then, and no running mean.
         """
         learning_rate = _check.positive("learning_rate", learning_rate, 0.01)
         _check.has("gradients", gradients, ["keys"], "a dict of float arrays")
@@ -320,9 +301,7 @@ def clip_gradients(gradients: Mapping[str, FloatArray], largest_norm: float) -> 
     Raises
     ------
     ValueError
-        ``largest_norm`` is not above 0, or not finite; or a gradient holds inf or NaN.
-    TypeError
-        ``largest_norm`` is not a real number, or a gradient is not a float array.
+        A gradient holds inf or NaN.
 
     Examples
     --------
@@ -488,10 +467,7 @@ def fit(
     ------
     ValueError
         Training diverged: a number is no longer finite.  The parameters stay as they were before
-        that step.  Or ``watch_at`` names a step that there is not.
-    TypeError
-        ``seed`` or an entry of ``watch_at`` is not an integer, or a model, task, recipe or
-        function is something else.
+        that step.
 
     Examples
     --------

@@ -382,13 +382,6 @@ def prepare(seed: Integer = 7) -> int:
     seed : int
         The same seed.
 
-    Raises
-    ------
-    TypeError
-        ``seed`` is not an integer.
-    ValueError
-        ``seed`` is negative.
-
     Examples
     --------
     >>> prepare(11)

@@ -114,11 +114,6 @@ def situations(step: str) -> list[str]:
     names : list of str
         In the order in which `effect` tries them.
 
-    Raises
-    ------
-    ValueError
-        There is no such step; the message lists them.
-
     Examples
     --------
     >>> situations("split_heads")
@@ -145,13 +140,6 @@ def draw(step: str, situation: str, seed: Integer) -> tuple[tuple, dict[str, Any
         Positional arguments.
     kwargs : dict
         Keyword arguments.
-
-    Raises
-    ------
-    ValueError
-        There is no such step or situation, and the message lists them; or ``seed`` is negative.
-    TypeError
-        ``seed`` is not an integer.
 
     Examples
     --------
@@ -184,11 +172,6 @@ def measure(
     -------
     effect : Effect
         With one relative error for each seed, or with what went wrong otherwise.
-
-    Raises
-    ------
-    ValueError
-        The step has no such situation, or no part ``entry.step``, or ``n_seeds`` is below 1.
 
     Examples
     --------
@@ -310,11 +293,6 @@ def effect_table(*steps: str) -> EffectTable:
     -------
     table : EffectTable
         With 5 seeds for each effect.
-
-    Raises
-    ------
-    ValueError
-        There is no such step; the message lists them.
 
     Examples
     --------

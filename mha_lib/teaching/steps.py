@@ -88,11 +88,6 @@ def right_function(step: str) -> Callable:
         That function of ``mha_lib``.  The two counts have none of their own there; here they read
         it off `mha_lib.attention_cost`.
 
-    Raises
-    ------
-    ValueError
-        There is no such step.
-
     Examples
     --------
     >>> right_function("count_parameters")(d=6, n_heads=3)

@@ -92,11 +92,16 @@ class FrameWidget(anywidget.AnyWidget):
 
     _settings = traitlets.Dict().tag(sync=True)  # the three tuples above
     _choices = traitlets.Dict().tag(sync=True)  # setting -> values of its slider
+    _labels = traitlets.Dict().tag(sync=True)  # names of the entries of an array, by its name
     _frames = traitlets.Bytes().tag(sync=True)  # the frames of all valid choices, end to end
-    _index = traitlets.Dict().tag(sync=True)  # key -> [start, length] in _frames
-    _problems = traitlets.Dict().tag(sync=True)  # key -> why this choice is impossible
+    # What the arrays of a frame are: name, dtype and shape of each.
+    _layouts = traitlets.List().tag(sync=True)
+    # Places of a choice on the sliders, as "2,0" -> its start in _frames, its place in _layouts
+    _index = traitlets.Dict().tag(sync=True)
+    _problems = traitlets.Dict().tag(sync=True)  # such places -> why this choice is impossible
     _live = traitlets.Bytes().tag(sync=True)  # the frame that the kernel computed last
-    _live_key = traitlets.Unicode().tag(sync=True)  # its key
+    _live_layout = traitlets.List().tag(sync=True)
+    _live_settings = traitlets.Dict().tag(sync=True)  # what it belongs to
     _live_problem = traitlets.Unicode().tag(sync=True)  # why there is no such frame
     _picture = traitlets.Unicode().tag(sync=True)  # HTML, for pages read without JavaScript
 
@@ -105,7 +110,7 @@ class FrameWidget(anywidget.AnyWidget):
         raise NotImplementedError
 
     def frame(self, **settings):
-        """Return the arrays that the front-end draws, in the order in which it reads them."""
+        """Return the arrays that the front-end draws, by the names that it knows them by."""
         raise NotImplementedError
 
     def problem(self, **settings):
@@ -128,17 +133,20 @@ class FrameWidget(anywidget.AnyWidget):
         """Compute all frames again, after the data behind them changed."""
         choices = self.choices()
         problems = {}
-        for settings in combinations(choices, self.problem_settings):
+        for places, settings in combinations(choices, self.problem_settings):
             if problem := self.problem(**settings):
-                problems[key_of(settings.values())] = problem
-        frames, index, start = [], {}, 0
-        for settings in combinations(choices, self.frame_settings):
+                problems[places] = problem
+        frames, layouts, index, start = [], [], {}, 0
+        for places, settings in combinations(choices, self.frame_settings):
             involved = {k: v for k, v in settings.items() if k in self.problem_settings}
             if len(involved) == len(self.problem_settings) and self.problem(**involved):
                 continue
-            frames.append(packed(self.frame(**settings)))
-            index[key_of(settings.values())] = [start, len(frames[-1])]
-            start += len(frames[-1])
+            layout, frame = packed(self.frame(**settings))
+            if layout not in layouts:
+                layouts.append(layout)
+            frames.append(frame)
+            index[places] = [start, layouts.index(layout)]
+            start += len(frame)
         with self.hold_sync():
             self._settings = {
                 "all": self.settings,
@@ -146,7 +154,7 @@ class FrameWidget(anywidget.AnyWidget):
                 "problem": self.problem_settings,
             }
             self._choices, self._index, self._problems = choices, index, problems
-            self._frames = b"".join(frames)
+            self._frames, self._layouts = b"".join(frames), layouts
             self._compute_live()
             self._picture = self.picture()
 
@@ -158,9 +166,9 @@ class FrameWidget(anywidget.AnyWidget):
         problem = self.current_problem()
         settings = self.current(self.frame_settings)
         with self.hold_sync():
-            self._live_key = key_of(self.current().values())
+            self._live_settings = self.current()
             self._live_problem = problem
-            self._live = b"" if problem else packed(self.frame(**settings))
+            self._live_layout, self._live = packed({} if problem else self.frame(**settings))
 
     def __repr__(self):
         shown = ", ".join(f"{name}={value!r}" for name, value in self.current().items())
@@ -168,25 +176,17 @@ class FrameWidget(anywidget.AnyWidget):
 
 
 def combinations(choices, names):
-    """Yield every combination of the choices for the settings named."""
-    for values in itertools.product(*(choices[name] for name in names)):
-        yield dict(zip(names, values, strict=True))
-
-
-def key_of(values):
-    """Return the name of a frame: its settings, as JavaScript would write them."""
-
-    def written(value):
-        if isinstance(value, str):
-            return value
-        return json.dumps(int(value) if value is not None and value == int(value) else value)
-
-    return ",".join(map(written, values))
+    """Yield every combination of the choices for the settings named, after its places in them."""
+    for pairs in itertools.product(*(enumerate(choices[name]) for name in names)):
+        places = ",".join(str(place) for place, _ in pairs)
+        yield places, {name: value for name, (_, value) in zip(names, pairs, strict=True)}
 
 
 def packed(arrays):
-    """Return the bytes of several arrays, end to end."""
-    return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    """Return name, dtype and shape of each array, and the bytes of all, end to end."""
+    arrays = {name: np.asarray(array) for name, array in arrays.items()}
+    layout = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
+    return layout, b"".join(array.tobytes() for array in arrays.values())
 
 
 def reason(check, *arguments):

@@ -1,11 +1,11 @@
 """Static pictures of the widgets, for pages that are read without JavaScript."""
 
 import base64
-import struct
-import zlib
+import io
 from html import escape
 
 import numpy as np
+from PIL import Image
 
 from mha_lib.figures.palette import WEIGHT_COLOURS
 
@@ -23,7 +23,9 @@ def weight_map(weights, alt, width=160):
     anchors = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in WEIGHT_COLOURS])
     at = np.linspace(0, 1, len(anchors))
     rgb = np.stack([np.interp(weights, at, anchors[:, i]) for i in range(3)], axis=-1)
-    data = base64.b64encode(_png(rgb.round().astype(np.uint8))).decode()
+    file = io.BytesIO()
+    Image.fromarray(rgb.round().astype(np.uint8)).save(file, "png", optimize=True)
+    data = base64.b64encode(file.getvalue()).decode()
     return (
         f'<img alt="{escape(alt)}" width="{width}" height="{width}" '
         f'style="image-rendering: pixelated" src="data:image/png;base64,{data}">'
@@ -87,22 +89,4 @@ def lines(series, highest, title, text):
         'style="width: 100%; max-width: 540px; height: auto">'
         f"<title>{escape(title)}</title><desc>{escape(text)}</desc>"
         f'<g font-size="13" fill="currentColor">{"".join(parts)}</g></svg>'
-    )
-
-
-def _png(rgb):
-    """Return the bytes of a PNG file with the pixels of ``rgb``, (height, width, 3) uint8."""
-
-    def chunk(kind, data):
-        checksum = zlib.crc32(kind + data)
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
-
-    height, width, _ = rgb.shape
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    lines = np.pad(rgb.reshape(height, -1), ((0, 0), (1, 0)))  # each line: filter 0, then pixels
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
-        + chunk(b"IEND", b"")
     )

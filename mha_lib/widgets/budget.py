@@ -35,13 +35,6 @@ class Budget(FrameWidget):
     n_kv_heads : int, optional
         Number of heads with keys and values of their own.  None = ``n_heads``.
 
-    Raises
-    ------
-    TypeError
-        An argument is not an integer.
-    ValueError
-        A count is too small.
-
     See Also
     --------
     mha_lib.attention_cost : where all numbers come from; here with 4 bytes per number.
@@ -75,6 +68,7 @@ class Budget(FrameWidget):
         n_kv_heads: Integer | None = None,
     ) -> None:
         super().__init__(n=n, d=d, n_heads=n_heads, n_kv_heads=n_kv_heads)
+        self._labels = {"counts": list(SHOWN.values())}
         self.recompute()
         self.follow_settings()
 
@@ -91,7 +85,8 @@ class Budget(FrameWidget):
         }
 
     def frame(self, n, d, n_heads, n_kv_heads):
-        return [np.array(_counts(n, d, n_heads, n_kv_heads)).astype("<f8")]
+        counts, ratios = np.array(_counts(n, d, n_heads, n_kv_heads), "<f8")
+        return {"counts": counts, "ratios": ratios}
 
     def problem(self, d, n_heads, n_kv_heads):
         kv = n_heads if n_kv_heads is None else n_kv_heads

@@ -27,32 +27,31 @@ const headChip = (head, text = `head ${head + 1}`) => el("span", {
 
 const settingsOf = (model, names) => Object.fromEntries(names.map((name) => [name, model.get(name)]));
 
-// The frame of the present settings: { reader, source } or { problem } or {} while Python computes.
+// The frame of the present settings: { arrays, source } or { problem } or {} while Python computes.
 function frameOf(model) {
-  const names = model.get("_settings");
-  const key = (kind) => names[kind].map((name) => String(model.get(name))).join(",");
-  const live = model.get("_live_key") === key("all");
-  const problem = live ? model.get("_live_problem") : model.get("_problems")[key("problem")];
+  const names = model.get("_settings"), choices = model.get("_choices");
+  const places = (kind) => names[kind].map((name) => choices[name].indexOf(model.get(name))).join();
+  const asked = model.get("_live_settings");
+  const live = names.all.every((name) => model.get(name) === asked[name]);
+  const problem = live ? model.get("_live_problem") : model.get("_problems")[places("problem")];
   if (problem) return { problem };
-  if (live) return { reader: reader(model.get("_live")), source: "kernel" };
-  const place = model.get("_index")[key("frame")];
-  return place ? { reader: reader(model.get("_frames"), ...place), source: "grid" } : {};
+  if (live) return { arrays: arraysIn(model.get("_live"), model.get("_live_layout")), source: "kernel" };
+  const [start, layout] = model.get("_index")[places("frame")] ?? [];
+  return start === undefined ? {}
+    : { arrays: arraysIn(model.get("_frames"), model.get("_layouts")[layout], start), source: "grid" };
 }
 
-// Read the arrays of a frame, one after the other.
-function reader(view, start = 0, length = view.byteLength) {
-  const bytes = view.buffer.slice(view.byteOffset + start, view.byteOffset + start + length);
-  let at = 0;
-  const take = (Type, count) => {
-    const array = new Type(bytes.slice(at, at + count * Type.BYTES_PER_ELEMENT));
-    at += count * Type.BYTES_PER_ELEMENT;
-    return array;
-  };
-  return {
-    float32: (count) => take(Float32Array, count),
-    float64: (count) => take(Float64Array, count),
-    uint8: (count) => take(Uint8Array, count),
-  };
+// The arrays of a frame by name, each flat and with its shape; what has no axis is a number.
+const TYPES = { "<f4": Float32Array, "<f8": Float64Array, "|u1": Uint8Array };
+function arraysIn(view, layout, start = 0) {
+  let at = view.byteOffset + start;
+  return Object.fromEntries(layout.map(([name, dtype, shape]) => {
+    const Type = TYPES[dtype], count = shape.reduce((product, size) => product * size, 1);
+    const end = at + count * Type.BYTES_PER_ELEMENT;
+    const array = Object.assign(new Type(view.buffer.slice(at, end)), { shape });
+    at = end;
+    return [name, shape.length ? array : array[0]];
+  }));
 }
 
 // Controls ------------------------------------------------------------------------------------
@@ -176,10 +175,10 @@ function show({ model, el: root, signal },
     const why = frame.problem ? `Impossible: ${frame.problem}.` : "";
     problem.hidden = !why;
     // Hidden in place: the page below must not jump while a slider moves.
-    result.style.visibility = frame.reader ? "" : "hidden";
+    result.style.visibility = frame.arrays ? "" : "hidden";
     section.dataset.source = frame.source ?? "";
     const said = why ? "This setting is impossible."
-      : frame.reader ? draw(frame.reader, now) : "Python is computing this setting.";
+      : frame.arrays ? draw(frame.arrays, now) : "Python is computing this setting.";
     const moved = before && controls.find((control) => before[control.name] !== now[control.name]);
     const text = [news, moved && moved.move(before[moved.name], now[moved.name]), said];
     if (quiet()) live.setAttribute("aria-live", "off");
@@ -191,10 +190,10 @@ function show({ model, el: root, signal },
     if (problem.textContent !== why) problem.textContent = why;
     before = now;
   }
-  // Everything that `frameOf` reads: an answer may have the bytes of the one before, so that only
-  // its key changes, or only the reason why there is none.
-  const watched = [...settings, ...also, "_choices", "_frames", "_index", "_problems", "_live",
-    "_live_key", "_live_problem"].map((key) => `change:${key}`);
+  // Everything that `frameOf` reads: of an answer with the bytes of the one before, only the
+  // settings change, or only the reason why there is none.
+  const watched = [...settings, ...also, "_choices", "_frames", "_layouts", "_index", "_problems",
+    "_live", "_live_layout", "_live_settings", "_live_problem"].map((key) => `change:${key}`);
   let waiting = false;
   function soon() { // several traits may change at once: draw them together
     if (waiting) return;

@@ -31,12 +31,9 @@ function render(context) {
   let drawn; // what the marked token's row is looked up in
   let marked; // the token that was marked last
 
-  function draw(read) {
-    const words = model.get("tokens"), n = words.length;
-    const heads = model.get("n_heads"), width = model.get("d"), own = width / heads;
-    const weights = read.float32(heads * n * n);
-    const [q, k, v, merged] = Array.from({ length: 4 }, () => read.uint8(n * width));
-    const w_o = read.uint8(width * width), out = read.uint8(n * width);
+  function draw({ weights, q, k, v, merged, w_o, out }) {
+    const words = model.get("tokens"), [heads, n] = weights.shape, width = q.shape[1];
+    const own = width / heads;
     if (drawn?.words.join() !== words.join()) {
       pool = [];
       maps.replaceChildren();

@@ -38,14 +38,6 @@ class HeadSplitter(FrameWidget):
     seed : int, default 0
         Seed of the random numbers.
 
-    Raises
-    ------
-    TypeError
-        ``n_heads``, ``d`` or ``token`` is not an integer, an array is not real, or ``tokens`` are
-        no words.
-    ValueError
-        A count is too small, or the sizes of tokens and arrays disagree.
-
     Notes
     -----
     The traits ``tokens``, ``n_heads``, ``d`` and ``token`` can be read, set, observed and linked.
@@ -157,13 +149,7 @@ class HeadSplitter(FrameWidget):
 
     def weights(self) -> FloatArray:
         """Return the attention weights of the present setting, (h, n, n)."""
-        return self._compute(self.n_heads, self.d)[0]
-
-    def _compute(self, n_heads, d):
-        *arrays, w_o = self.arrays(d)
-        steps = attention_steps(*arrays, w_o, n_heads)
-        q, k, v = (merge_heads(heads) for heads in (steps.q, steps.k, steps.v))  # (n, d)
-        return steps.weights, q, k, v, steps.merged, w_o, steps.out
+        return attention_steps(*self.arrays(), self.n_heads).weights
 
     def choices(self):
         return {
@@ -172,8 +158,12 @@ class HeadSplitter(FrameWidget):
         }
 
     def frame(self, n_heads, d):
-        weights, *matrices = self._compute(n_heads, d)
-        return [weights.astype("<f4"), *map(_shade, matrices)]
+        *_, w_o = arrays = self.arrays(d)
+        steps = attention_steps(*arrays, n_heads)
+        side_by_side = {name: merge_heads(getattr(steps, name)) for name in ("q", "k", "v")}
+        matrices = side_by_side | {"merged": steps.merged, "w_o": w_o, "out": steps.out}  # (., d)
+        shades = {name: _shade(matrix) for name, matrix in matrices.items()}
+        return {"weights": steps.weights.astype("<f4"), **shades}
 
     def problem(self, n_heads, d):
         own = next(iter(self._own.values()), None)

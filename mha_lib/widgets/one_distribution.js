@@ -16,13 +16,11 @@ function render(context) {
   const errors = el("div", { class: "mha-meters" });
   const plot = el("div", { class: "mha-plot" });
 
-  function draw(read) {
-    const tokens = model.get("n"), heads = model.get("n_heads");
-    const [fetch, mean, sum, bound] = read.float32(4);
-    const rows = read.float32(2 * heads);
+  function draw({ fetch_error: fetch, mean_error: mean, sum, bound, on_marked, on_others }) {
+    const tokens = model.get("n"), heads = on_marked.length;
     second.textContent = heads === 1 ? "Add a second row" : "Back to one row";
     bars.replaceChildren(...Array.from({ length: heads },
-      (_, head) => row(head, tokens, rows[2 * head], rows[2 * head + 1])));
+      (_, head) => row(head, tokens, on_marked[head], on_others[head])));
     errors.replaceChildren(meter("fetch the marked token", fetch), meter("average all tokens", mean));
     plot.replaceChildren(frontier(tokens, fetch, mean, bound, heads));
     const both = `Error of fetching ${fetch.toFixed(2)}, of averaging ${mean.toFixed(2)}, ` +

@@ -25,13 +25,6 @@ class OneDistribution(FrameWidget):
     n_heads : int, default 1
         Number of heads, each with one row of weights over the same values.  At most 4.
 
-    Raises
-    ------
-    TypeError
-        A count is not an integer, or ``score`` is not a number.
-    ValueError
-        A count is too small or too large, or ``score`` is not finite.
-
     Notes
     -----
     The traits ``score``, ``n`` and ``n_heads`` can be read, set, observed and linked.
@@ -93,9 +86,13 @@ class OneDistribution(FrameWidget):
         rows = _rows(score, n, n_heads)
         fetch_error, mean_error = combined_errors(rows)
         bound = 1 - 1 / np.sqrt(n)
-        numbers = [fetch_error, mean_error, fetch_error + mean_error, bound]
-        # Each row has two different weights: that of the marked token, and that of any other.
-        return [np.array(numbers, "<f4"), rows[:, :2].astype("<f4")]
+        numbers = {
+            "fetch_error": fetch_error, "mean_error": mean_error,
+            "sum": fetch_error + mean_error, "bound": bound,
+            # Each row has two different weights: that of the marked token, and that of any other.
+            "on_marked": rows[:, 0], "on_others": rows[:, 1],
+        }  # fmt: skip
+        return {name: np.asarray(number, "<f4") for name, number in numbers.items()}
 
     def problem(self):
         return ""  # every setting is possible

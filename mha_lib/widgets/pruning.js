@@ -2,8 +2,8 @@
 
 function render(context) {
   const { model } = context;
-  const names = Object.keys(Object.values(model.get("_studies"))[0].curves);
-  const CHOICES = names.length - 2, FLOOR = names.length - 1;
+  const labels = model.get("_labels"), names = labels.results;
+  const CHOICES = names.indexOf(labels.choices), FLOOR = names.indexOf(labels.floor);
   const study = () => model.get("_studies")[model.get("study")];
   const total = () => study().greedy.length;
   const headName = ([layer, head]) =>
@@ -35,7 +35,7 @@ function render(context) {
   // A line of no length is a dot, whatever the shape of the drawing.
   const marker = (i, at, accuracy) => el("line", { x1: at, x2: at, y1: accuracy, y2: accuracy,
     class: `mha-sample ${series(i)} mha-marker${i % 2 ? " mha-square" : ""}` });
-  const marked = (i) => i < CHOICES;
+  const marked = (i) => i !== CHOICES && i !== FLOOR;
 
   function drawLines(kept) {
     const curves = names.map((name) => study().curves[name]);
@@ -57,7 +57,7 @@ function render(context) {
     el("line", { x1: 0, x2: 48, y1: 5, y2: 5, class: `mha-sample ${series(i)}` }),
     ...(marked(i) ? [marker(i, 24, 5)] : []));
 
-  function drawTable(numbers, kept) {
+  function drawTable(results, kept) {
     const { n_seeds: seeds } = study();
     const several = seeds > 1;
     const cell = (number) => el("td", {}, number.toFixed(3));
@@ -67,19 +67,19 @@ function render(context) {
       el("thead", {}, el("tr", {}, ...["order of removal", several ? "median" : "accuracy", "lowest", "highest"]
         .map((title) => el("th", { scope: "col" }, title)))),
       el("tbody", {}, ...names.map((name, i) => {
-        const [middle, low, high] = numbers.subarray(3 * i, 3 * i + 3);
+        const [middle, low, high] = results.subarray(3 * i, 3 * i + 3);
         return el("tr", {}, el("th", { scope: "row" }, sample(i), name), cell(middle),
           ...(several || i === CHOICES ? [cell(low), cell(high)] : [el("td"), el("td")]));
       })));
   }
 
-  function draw(read) {
-    const kept = model.get("kept"), numbers = read.float32(3 * names.length);
+  function draw({ results }) {
+    const kept = model.get("kept");
     const { n_seeds: seeds, greedy } = study();
     caption.textContent = "Accuracy, from 0 to 1, by order of removal";
     most.textContent = total();
     drawLines(kept);
-    drawTable(numbers, kept);
+    drawTable(results, kept);
     first.replaceChildren(el("b", {}, "The greedy order"), seeds > 1 ? " of the first seed" : "",
       ", from the head removed first to the one kept longest:");
     order.replaceChildren(...greedy.map(([layer, head], i) => {
@@ -91,7 +91,7 @@ function render(context) {
       "each head is judged once, with all others there. By gradient: how strongly the loss depends " +
       "on a head at the end of training, or all the way from no heads to all. " +
       "Grey: from the worst to the best choice of as many heads. The orders were chosen on other data than these.";
-    const says = (i) => numbers[3 * i].toFixed(3);
+    const says = (i) => results[3 * i].toFixed(3);
     return `${kept} of ${total()} heads kept: greedy ${says(0)}, ${names[CHOICES]} ${says(CHOICES)}, ` +
       `${names[FLOOR]} ${says(FLOOR)}.`;
   }

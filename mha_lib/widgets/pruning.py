@@ -26,20 +26,12 @@ class Pruning(FrameWidget):
     Parameters
     ----------
     studies : dict of str to mha_lib.learning.pruning.PruningStudy, or to list of them
-        What `mha_lib.learning.pruning.study_pruning` returned, by the model's name.  A list holds
+        What `mha_lib.learning.study_pruning` returned, by the model's name.  A list holds
         studies of one model trained from several seeds; their median and range are shown.
     study : str, optional
         Name of the model shown first.  None = the first one.
     kept : int, optional
         Number of heads kept.  None = all.
-
-    Raises
-    ------
-    TypeError
-        ``studies`` is not a dict of studies, or ``kept`` is not an integer.
-    ValueError
-        There is no study, studies of one model differ in size, or there is no such study or
-        number of heads.
 
     Notes
     -----
@@ -78,6 +70,7 @@ class Pruning(FrameWidget):
         super().__init__(study=first)
         self.kept = self._most(self.study) if kept is None else kept
         self._studies = {name: self._fixed(name) for name in self._checked}
+        self._labels = {"results": list(self._results[first]), "choices": CHOICES, "floor": FLOOR}
         self.recompute()
         self.follow_settings()
 
@@ -118,7 +111,8 @@ class Pruning(FrameWidget):
         return {"study": list(self._checked), "kept": list(range(most + 1))}
 
     def frame(self, study, kept):
-        return [np.stack([curve[:, kept] for curve in self._results[study].values()]).astype("<f4")]
+        results = np.stack([curve[:, kept] for curve in self._results[study].values()])
+        return {"results": results.astype("<f4")}
 
     def problem(self, study, kept):
         most = self._most(study)

@@ -129,7 +129,7 @@ function render(context) {
   }
 
   // A score in bold where it gave the head its name.
-  const leads = (i, s) => drawn.named(i) !== "" && run.names[s] === drawn.named(i);
+  const leads = (i, s) => drawn.named(i) === run.name_of[run.scores[s]];
   const number = (i, s) => (leads(i, s) ? el("b", {}, drawn.score(i, s).toFixed(2))
     : drawn.score(i, s).toFixed(2));
 
@@ -139,12 +139,8 @@ function render(context) {
     `Attention map of ${headName(i)}, ${n} query rows by ${n} key columns`, canvas);
   }
 
-  function draw(read) {
-    const weights = read.uint8(count * n * n), names = read.uint8(count);
-    const scores = read.float32(run.scores.length * count);
-    const [lossNow, ...measures] = read.float32(1 + run.jobs.length);
-    drawn = { weights, score: (i, s) => scores[s * count + i],
-      named: (i) => (names[i] ? run.names[names[i] - 1] : "") };
+  function draw({ weights, roles: codes, scores, loss: lossNow, measures }) {
+    drawn = { weights, score: (i, s) => scores[s * count + i], named: (i) => run.names[codes[i]] };
 
     const x = across(model.get("step")), y = down(lossNow);
     for (const [line, ends] of [[cursor, { x1: x, x2: x }], [dot, { x1: x, x2: x, y1: y, y2: y }]]) {
@@ -162,7 +158,7 @@ function render(context) {
 
   // Which heads have which role, in words.
   function roles() {
-    const found = run.names.flatMap((called) => {
+    const found = run.names.filter(Boolean).flatMap((called) => {
       const layers = Array.from({ length: run.n_layers }, (_, layer) => {
         const heads = Array.from({ length: run.n_heads }, (_, head) => head)
           .filter((head) => drawn.named(layer * run.n_heads + head) === called);

@@ -24,20 +24,12 @@ class TrainingPlayback(FrameWidget):
     head : int, default 0
         The head shown large, counted from 0 through all layers.
 
-    Raises
-    ------
-    TypeError
-        ``run`` is no `mha_lib.learning.experiments.Run`, or ``step`` or ``head`` is no integer.
-    ValueError
-        The run has fewer than 2 snapshots or no tokens, there is no snapshot at ``step``, or no
-        such head.
-
     Notes
     -----
     The traits ``step`` and ``head`` can be read, set, observed and linked.  Maps belong to the
     first sequence of ``run.reporting``; scores, loss and accuracies to all of it.  The scores are
-    those of `mha_lib.learning.roles.head_scores`, beside those of
-    `mha_lib.learning.roles.chance_scores`.
+    those of `mha_lib.learning.head_scores`, beside those of
+    `mha_lib.learning.chance_scores`.
 
     Examples
     --------
@@ -104,7 +96,7 @@ class TrainingPlayback(FrameWidget):
         return head
 
     def snapshot(self) -> Snapshot:
-        """Return the `mha_lib.learning.experiments.Snapshot` of the present step."""
+        """Return the `mha_lib.learning.Snapshot` of the present step."""
         return self._snapshots[self.step]
 
     def choices(self):
@@ -112,13 +104,16 @@ class TrainingPlayback(FrameWidget):
 
     def frame(self, step):
         snapshot = self._snapshots[step]
-        words = ["", *self._fixed["names"]]
-        return [
-            (255 * snapshot.weights).round().astype(np.uint8),  # as many steps as colours have
-            np.array([words.index(name) for name in head_roles(snapshot.scores).flat], np.uint8),
-            np.stack([snapshot.scores[score] for score in self._fixed["scores"]]).astype("<f4"),
-            np.array([snapshot.loss, *snapshot.measures], "<f4"),
-        ]
+        names, roles = self._fixed["names"], head_roles(snapshot.scores)
+        scores = np.stack([snapshot.scores[score] for score in self._fixed["scores"]])
+        return {
+            # As many steps as colours have.
+            "weights": (255 * snapshot.weights).round().astype(np.uint8),  # (L, h, n, n)
+            "roles": np.vectorize(names.index, otypes=[np.uint8])(roles),  # (L, h)
+            "scores": scores.astype("<f4"),  # (S, L, h)
+            "loss": np.array(snapshot.loss, "<f4"),
+            "measures": np.array(snapshot.measures, "<f4"),
+        }
 
     def problem(self):
         return ""
@@ -165,7 +160,8 @@ def _fixed(run):
         "job_chance": float(run.task.chance),
         "scores": list(chance),
         "chance": list(chance.values()),
-        "names": [score for score in chance if score != "entropy"] + ["broad"],
+        "names": ["", *(score for score in chance if score != "entropy"), "broad"],
+        "name_of": {score: "broad" if score == "entropy" else score for score in chance},
         "smoothing": SMOOTHING,
         "named_mass": NAMED_MASS,
         "broad_entropy": BROAD_ENTROPY,

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -30,11 +31,32 @@ from mha_lib.widgets.one_distribution import combined_errors
 from mha_lib.widgets.training_playback import smoothed, symbol
 
 
+def places(widget, names, *values):
+    """Return where values stand among the choices of their sliders."""
+    pairs = zip(names, values, strict=True)
+    return ",".join(str(widget._choices[name].index(value)) for name, value in pairs)
+
+
+def unpacked(data, layout):
+    """Return the arrays of a frame by name, as its layout says."""
+    arrays, start = {}, 0
+    for name, dtype, shape in layout:
+        arrays[name] = np.frombuffer(data, dtype, math.prod(shape), start).reshape(shape)
+        start += arrays[name].nbytes
+    return arrays
+
+
 def frame(widget, *values):
-    """Return the bytes of a frame of the grid that travels with a widget."""
-    key = ",".join("null" if value is None else str(value) for value in values)
-    start, length = widget._index[key]
-    return widget._frames[start : start + length]
+    """Return a frame of the grid that travels with a widget."""
+    start, layout = widget._index[places(widget, widget.frame_settings, *values)]
+    return unpacked(widget._frames[start:], widget._layouts[layout])
+
+
+def live(widget):
+    """Return the frame that Python computed last."""
+    arrays = unpacked(widget._live, widget._live_layout)
+    assert sum(array.nbytes for array in arrays.values()) == len(widget._live)
+    return arrays
 
 
 def weights_of(widget, n_heads, d):
@@ -49,18 +71,19 @@ def test_head_splitter_holds_the_weights_of_every_possible_pair():
     widget = HeadSplitter(tokens=["she", "opened", "it"])
     pairs = [(h, d) for h in range(1, 9) for d in widget.choices()["d"]]
     possible = [(h, d) for h, d in pairs if d % h == 0]
-    assert sorted(widget._index) == sorted(f"{h},{d}" for h, d in possible)
-    assert sorted(widget._problems) == sorted(f"{h},{d}" for h, d in set(pairs) - set(possible))
+    at = {pair: places(widget, ["n_heads", "d"], *pair) for pair in pairs}
+    assert set(widget._index) == {at[pair] for pair in possible}
+    assert set(widget._problems) == {at[pair] for pair in set(pairs) - set(possible)}
     for h, d in possible:
-        got = np.frombuffer(frame(widget, h, d)[: 4 * h * 9], "<f4").reshape(h, 3, 3)
+        got = frame(widget, h, d)["weights"]
         np.testing.assert_allclose(got, weights_of(widget, h, d), rtol=0, atol=1e-7)
+        assert got.shape == (h, 3, 3)
 
 
 def test_head_splitter_draws_the_arrays_that_it_says(rng):
     x, *w = (rng.normal(size=(6, 6)) for _ in range(5))
     widget = HeadSplitter(x=x[:5], w_q=w[0], w_k=w[1], w_v=w[2], w_o=w[3], n_heads=3)
-    shades = np.frombuffer(widget._live[4 * 3 * 25 :], np.uint8)
-    q, k, v, merged, w_o, out = np.split(shades, np.cumsum([30, 30, 30, 30, 36]))
+    drawn = live(widget)
     expected = {
         "q": x[:5] @ w[0],
         "k": x[:5] @ w[1],
@@ -69,19 +92,21 @@ def test_head_splitter_draws_the_arrays_that_it_says(rng):
         "w_o": w[3],
         "out": multi_head_attention(x[:5], *w[:4], 3),
     }
-    for (name, matrix), drawn in zip(expected.items(), (q, k, v, merged, w_o, out), strict=True):
+    assert set(drawn) == {"weights", *expected}
+    for name, matrix in expected.items():
         relative = np.abs(matrix) / np.abs(matrix).max()
-        np.testing.assert_allclose(drawn / 255, relative.ravel(), atol=0.002, err_msg=name)
+        np.testing.assert_allclose(drawn[name] / 255, relative, atol=0.002, err_msg=name)
     assert not widget._random
 
 
 def test_head_splitter_computes_what_is_not_in_the_grid():
     widget = HeadSplitter(tokens=["a", "b"])
     widget.n_heads, widget.d = 5, 35
-    assert "5,35" not in widget._index
-    assert widget._live_key == "5,35"
-    got = np.frombuffer(widget._live[: 4 * 5 * 4], "<f4").reshape(5, 2, 2)
-    np.testing.assert_allclose(got, weights_of(widget, 5, 35), rtol=0, atol=1e-7)
+    assert 35 not in widget._choices["d"]
+    assert widget._live_settings == {"n_heads": 5, "d": 35}
+    np.testing.assert_allclose(
+        live(widget)["weights"], weights_of(widget, 5, 35), rtol=0, atol=1e-7
+    )
     np.testing.assert_array_equal(widget.weights(), weights_of(widget, 5, 35))
 
 
@@ -89,7 +114,8 @@ def test_head_splitter_follows_new_tokens():
     widget = HeadSplitter(tokens=["she", "opened", "it"], token=2)
     widget.tokens = ["she", "left"]
     assert widget.token == 1
-    assert len(frame(widget, 1, 4)) == 4 * 4 + 5 * 2 * 4 + 4 * 4
+    assert frame(widget, 1, 4)["weights"].shape == (1, 2, 2)
+    assert frame(widget, 1, 4)["q"].shape == (2, 4)
     assert widget.weights().shape == (4, 2, 2)
 
 
@@ -97,14 +123,18 @@ def test_head_splitter_follows_new_tokens():
 @pytest.mark.parametrize("score", [0, 0.25, 1.5, 6])
 def test_one_distribution_holds_the_errors_of_one_row(n, score):
     widget = OneDistribution()
-    numbers = np.frombuffer(frame(widget, score, n, 1), "<f4")
+    numbers = frame(widget, score, n, 1)
     row = np.exp([score] + [0] * (n - 1))
     row /= row.sum()
     fetch, mean = job_errors(row)
-    np.testing.assert_allclose(numbers[:2], [fetch, mean], atol=1e-6)
-    np.testing.assert_allclose(numbers[2:4], [fetch + mean, 1 - n**-0.5], atol=1e-6)
-    np.testing.assert_allclose(numbers[4:], row[:2], atol=1e-6)
-    assert numbers[2] >= numbers[3] - 1e-6
+    expected = {
+        "fetch_error": fetch, "mean_error": mean, "sum": fetch + mean, "bound": 1 - n**-0.5,
+        "on_marked": row[:1], "on_others": row[1:2],
+    }  # fmt: skip
+    assert set(numbers) == set(expected)
+    for name, number in expected.items():
+        np.testing.assert_allclose(numbers[name], number, atol=1e-6, err_msg=name)
+    assert numbers["sum"] >= numbers["bound"] - 1e-6
 
 
 @pytest.mark.parametrize("n_heads", [2, 4])
@@ -149,20 +179,20 @@ def test_budget_holds_exact_counts():
     widget = Budget()
     for values in ((128, 512, 8, None), (8192, 1024, 16, 1), (4096, 768, 12, 4)):
         n, d, h, kv = values
-        numbers = np.frombuffer(frame(widget, *values), "<f8").reshape(2, 6)
+        counts, ratios = (frame(widget, *values)[name] for name in ("counts", "ratios"))
         cost, one = attention_cost(n, d, h, n_kv_heads=kv), attention_cost(n, d, 1)
         for i, name in enumerate(
             ("parameters", "matmul_flops", "softmax_entries", "weight_bytes", "score_bytes",
              "kv_cache_bytes")
         ):  # fmt: skip
-            assert numbers[0, i] == getattr(cost, name)
-            assert numbers[1, i] == getattr(cost, name) / getattr(one, name)
+            assert counts[i] == getattr(cost, name)
+            assert ratios[i] == getattr(cost, name) / getattr(one, name)
+    assert widget._labels["counts"][2] == "softmax entries"
 
 
 def test_budget_computes_what_is_not_in_the_grid():
     widget = Budget(n=77, d=60, n_heads=5)
-    counts = np.frombuffer(widget._live, "<f8")
-    assert counts[2] == attention_cost(77, 60, 5).softmax_entries
+    assert live(widget)["counts"][2] == attention_cost(77, 60, 5).softmax_entries
     assert widget.cost() == attention_cost(77, 60, 5)
 
 
@@ -172,20 +202,23 @@ def test_playback_holds_every_snapshot(tiny_runs, name):
     widget = TrainingPlayback(run)
     assert widget.choices()["step"] == sorted(run.history.snapshots)
     for step, snapshot in run.history.snapshots.items():
-        shape = snapshot.weights.shape  # (L, h, n, n)
-        n_heads, n_jobs = shape[0] * shape[1], len(run.task.jobs)
-        data = frame(widget, step)
-        weights = np.frombuffer(data[: snapshot.weights.size], np.uint8).reshape(shape)
-        np.testing.assert_allclose(weights / 255, snapshot.weights, atol=0.5 / 255)
-        names = data[weights.size : weights.size + n_heads]
-        words = ["", *widget._run["names"]]
-        assert [words[i] for i in names] == head_roles(snapshot.scores).ravel().tolist()
-        numbers = np.frombuffer(data[weights.size + n_heads :], "<f4")
-        scores = np.concatenate([values.ravel() for values in snapshot.scores.values()])
-        expected = [*scores, snapshot.loss, *snapshot.measures]
-        np.testing.assert_allclose(numbers, expected, rtol=1e-6)
-        assert len(expected) == 3 * n_heads + 1 + n_jobs
-        assert widget._run["scores"] == list(snapshot.scores)
+        drawn = frame(widget, step)
+        np.testing.assert_allclose(drawn["weights"] / 255, snapshot.weights, atol=0.5 / 255)
+        roles = np.array(widget._run["names"])[drawn["roles"]]
+        np.testing.assert_array_equal(roles, head_roles(snapshot.scores))
+        for score, values in zip(widget._run["scores"], drawn["scores"], strict=True):
+            np.testing.assert_allclose(values, snapshot.scores[score], rtol=1e-6)
+        np.testing.assert_allclose(drawn["loss"], snapshot.loss, rtol=1e-6)
+        np.testing.assert_allclose(drawn["measures"], snapshot.measures, rtol=1e-6)
+        assert drawn["measures"].shape == (len(run.task.jobs),)
+
+
+def test_playback_knows_which_name_a_score_gives(tiny_runs):
+    fixed = TrainingPlayback(tiny_runs["three jobs"])._run
+    assert fixed["names"] == ["", "previous token", "marked token", "broad"]
+    assert fixed["name_of"] == {
+        "previous token": "previous token", "marked token": "marked token", "entropy": "broad",
+    }  # fmt: skip
 
 
 def test_playback_says_what_stays_the_same(tiny_runs):
@@ -217,7 +250,7 @@ def test_playback_goes_to_the_steps_that_have_a_snapshot(tiny_runs):
     widget = TrainingPlayback(tiny_runs["induction"], step=4, head=3)
     assert widget.snapshot() is tiny_runs["induction"].history.snapshots[4]
     widget.step = np.int64(33)
-    assert widget._live == frame(widget, 33)
+    np.testing.assert_equal(live(widget), frame(widget, 33))
     for wrong, near in ((12, "step=4 or 15"), (40, "step=33")):
         with pytest.raises(ValueError, match=f"no snapshot of that step: use {near}$"):
             widget.step = wrong
@@ -275,11 +308,13 @@ def test_pruning_holds_every_number_of_heads(tiny_studies, name):
     floor = np.repeat(orders[0][:, -1:], 5, axis=1)
     expected = np.array([*orders, choices, floor])[..., ::-1]  # (orders, 3, heads kept)
     for kept in range(5):
-        got = np.frombuffer(frame(widget, name, kept), "<f4").reshape(6, 3)
+        got = frame(widget, name, kept)["results"]
         np.testing.assert_allclose(got, expected[..., kept], rtol=1e-6)
         widget.kept = kept
         np.testing.assert_allclose([*widget.results().values()], expected[..., kept])
+    assert widget._labels["results"][-2:] == [widget._labels["choices"], widget._labels["floor"]]
     fixed = widget._studies[name]
+    assert list(fixed["curves"]) == widget._labels["results"]
     np.testing.assert_allclose([*fixed["curves"].values()], expected, atol=5e-5)
     assert fixed["greedy"] == seeds[0].greedy.tolist()
     assert fixed["n_seeds"] == len(seeds)
@@ -296,7 +331,7 @@ def test_pruning_starts_with_all_heads_of_the_first_model(tiny_studies):
 def test_impossible_pairs_say_why_and_what_is_near():
     widget = HeadSplitter(n_heads=5, d=16)
     assert "n_heads=5 does not divide d=16: use n_heads=4 or 8" in widget._live_problem
-    assert widget._problems["5,16"] == widget._live_problem
+    assert widget._problems[places(widget, ["n_heads", "d"], 5, 16)] == widget._live_problem
     assert widget._live == b""
     assert "does not divide" in widget._picture
     assert "n_kv_heads=4 does not divide n_heads=2" in Budget(n_heads=2, n_kv_heads=4)._live_problem
@@ -380,9 +415,10 @@ def test_pruning_says_when_a_model_has_fewer_heads(tiny_studies):
     widget = Pruning({"large": study, "small": small}, kept=3)
     widget.study = "small"
     problem = "kept=3, but “small” has 2 heads: use kept <= 2"
-    assert widget._live_problem == widget._problems["small,3"] == problem
+    assert widget._problems[places(widget, ["study", "kept"], "small", 3)] == problem
+    assert widget._live_problem == problem
     widget.kept = 2
-    assert widget._live == frame(widget, "small", 2)
+    np.testing.assert_equal(live(widget), frame(widget, "small", 2))
 
 
 def test_a_refused_value_changes_nothing():
@@ -390,7 +426,7 @@ def test_a_refused_value_changes_nothing():
     with pytest.raises(TypeError, match="n_heads"):
         widget.n_heads = 2.5
     assert widget.n_heads == 4
-    assert widget._live_key == "4,16"
+    assert widget._live_settings == {"n_heads": 4, "d": 16}
 
 
 def test_own_width_is_the_only_one_offered():
@@ -454,9 +490,9 @@ def test_works_in_a_container_with_observe_and_jslink(case):
 def test_a_change_from_the_front_end_is_computed(case):
     make, setting, (value, _) = case
     widget = make()
-    before = widget._live_key
+    before = widget._live_settings
     widget.set_state({setting: value})
-    assert widget._live_key != before
+    assert widget._live_settings != before
 
 
 def test_picture_has_a_text_equivalent(case):
@@ -538,14 +574,14 @@ def test_what_are_no_words_is_refused(tokens, told):
         (lambda: HeadSplitter(d=15, n_heads=6), "n_heads", 7),
     ],
 )
-def test_an_answer_with_the_bytes_of_the_one_before_is_told_by_its_key(widget, setting, value):
+def test_an_answer_with_the_bytes_of_the_one_before_is_told_by_its_settings(widget, setting, value):
     widget, changed = widget(), []
     widget.observe(lambda change: changed.append(change.name))
     frame = widget._live
     setattr(widget, setting, value)
     assert widget._live == frame
-    assert "_live" not in changed  # so that the page has to watch the key
-    assert "_live_key" in changed
+    assert "_live" not in changed  # so that the page has to watch the settings
+    assert "_live_settings" in changed
 
 
 def test_the_page_watches_everything_that_a_frame_is_read_from():
@@ -553,5 +589,16 @@ def test_the_page_watches_everything_that_a_frame_is_read_from():
     (read,) = re.findall(r"function frameOf.*?\n}", source, re.DOTALL)
     (watched,) = re.findall(r"const watched = .*?;", source, re.DOTALL)
     names = set(re.findall(r'model\.get\("(_\w+)"\)', read)) - {"_settings"}  # these stay
-    assert len(names) == 6
+    assert len(names) == 9
     assert names <= set(re.findall(r'"(_\w+)"', watched))
+
+
+def test_the_page_reads_the_arrays_that_python_sends(case):
+    """By name and in whatever order; the types are those that the page knows."""
+    widget = case[0]()
+    name = type(widget).__module__.rsplit(".", 1)[-1]
+    source = (FOLDER / f"{name}.js").read_text(encoding="utf-8")
+    (read,) = re.findall(r"function draw\(\{ (.*?) \}\)", source, re.DOTALL)
+    assert {part.split(":")[0].strip() for part in read.split(",")} == set(live(widget))
+    known = re.search(r"const TYPES = .*", (FOLDER / "common.js").read_text(encoding="utf-8"))[0]
+    assert all(f'"{dtype}"' in known for _, dtype, _ in widget._live_layout)
