@@ -361,7 +361,7 @@ def boolean_mask(
 ) -> BoolArray:
     """Return ``value`` as a bool array, checked against the ``shape`` that it must broadcast to.
 
-    ``shape=None`` checks the type alone; ``true`` says what an entry of True means.
+    ``shape=None`` checks only the type; ``true`` says what an entry of True means.
     """
     array = _plain_array(name, value, "False")
     if array.size == 0 and not isinstance(value, np.ndarray):  # NumPy makes floats of an empty list

@@ -25,7 +25,7 @@ def softmax(z: ArrayLike, axis: Integer = -1) -> FloatArray:
     weights : float array, shape of ``z``
         In the dtype of ``z``.  Entries along ``axis`` sum to 1, or are all 0 where every
         score is ``-inf`` (there is nothing to choose from).  Scores of ``+inf`` share the
-        weight equally.  A NaN makes NaN of its own row alone.
+        weight equally.  A NaN spoils only its own row.
 
     Notes
     -----
@@ -108,7 +108,7 @@ def softmax_backward(d_weights: ArrayLike, weights: ArrayLike, axis: Integer = -
     d_z = _weighted_deviations(d_weights, weights, axis)
     if np.isfinite(d_z).all():
         return d_z
-    # 0 times inf is NaN, so that a gradient of no weight would spoil its row.
+    # 0 times inf is NaN, so the gradient of a weight of 0 would spoil its row.
     seen = weights != 0
     return np.where(seen, _weighted_deviations(np.where(seen, d_weights, 0), weights, axis), 0)
 

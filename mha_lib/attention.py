@@ -144,7 +144,7 @@ def scaled_dot_product_attention_backward(
 
     Examples
     --------
-    With one key there is nothing to choose, so that only its value gets a gradient:
+    With one key there is nothing to choose, so only its value gets a gradient:
 
     >>> q, k, v = np.ones((1, 3)), np.ones((1, 3)), np.ones((1, 2))
     >>> out, weights = scaled_dot_product_attention(q, k, v)
@@ -234,7 +234,7 @@ def _blend(weights, v):
     finite = np.isfinite(v)  # (..., Tk, Dv)
     if finite.all():
         return weights @ v
-    # 0 * inf is NaN, so that a plain product would leak a hidden value into every row.
+    # 0 * inf is NaN, so a plain product would leak a hidden value into every row.
     out = weights @ np.where(finite, v, 0)  # (..., Tq, Dv)
     seen = (weights != 0).astype(v.dtype)  # (..., Tq, Tk)
     plus, minus, nan = (seen @ kind > 0 for kind in (v == np.inf, v == -np.inf, np.isnan(v)))
@@ -244,6 +244,6 @@ def _blend(weights, v):
 
 
 def _lead(array, leading):
-    """Give ``array`` the leading axes that ``v`` alone may have brought in."""
+    """Give ``array`` the leading axes that only ``v`` may have brought in."""
     shape = (*leading, *array.shape[-2:])
     return array if array.shape == shape else np.broadcast_to(array, shape).copy()

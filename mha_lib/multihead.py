@@ -43,7 +43,7 @@ def split_heads(x: ArrayLike, n_heads: Integer) -> FloatArray:
     Notes
     -----
     A bare ``x.reshape(h, n, d_k)`` has the same shape and is wrong for h > 1: it deals out
-    consecutive numbers of the flattened array, so that one head mixes several tokens.
+    consecutive numbers of the flattened array, so one head mixes several tokens.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def multi_head_attention(
         (B, Tq, Tk) is read as one mask per head, and nothing fails where B = h.
     n_kv_heads : int, optional
         Number of heads that have keys and values of their own; it must divide ``n_heads``.
-        Head i reads those of number ``i // (n_heads // n_kv_heads)``, so that neighbours share.
+        Head i reads those of number ``i // (n_heads // n_kv_heads)``, so neighbours share.
         None = ``n_heads``.  1 is multi-query attention, values between are grouped-query.
     return_weights : bool, default False
         Also return the attention weights.

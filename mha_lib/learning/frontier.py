@@ -99,7 +99,7 @@ def best_row(n: Integer, importance: float = 0.5, marked: Integer = 0) -> FloatA
     Notes
     -----
     With f and g the unit rows that do one job perfectly, the weighted sum of errors of a unit
-    row a is 1 - aᵀ(importance · ffᵀ + (1 - importance) · ggᵀ)a, so that the best row is the
+    row a is 1 - aᵀ(importance · ffᵀ + (1 - importance) · ggᵀ)a, so the best row is the
     matrix's eigenvector with the largest eigenvalue.
 
     Examples

@@ -113,7 +113,7 @@ def _shape_of(model):
 
 
 def gradient_by_job(model: Model, batch: TokenBatch) -> tuple[FloatArray, FloatArray]:
-    """Return the loss of each job alone, and how strongly it depends on each gate.
+    """Return the loss of each job by itself, and how strongly it depends on each gate.
 
     Parameters
     ----------

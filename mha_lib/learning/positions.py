@@ -72,7 +72,7 @@ def rotate(x: ArrayLike, angles: ArrayLike) -> FloatArray:
 
     Notes
     -----
-    A turn is undone by the opposite turn, so that the backward pass is
+    A turn is undone by the opposite turn, so the backward pass is
     ``rotate(d_turned, -angles)``.
 
     Examples

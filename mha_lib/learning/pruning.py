@@ -98,7 +98,7 @@ def greedy_order(evaluate: Evaluate, shape: Sequence[Integer]) -> IntArray:
 
     Notes
     -----
-    About (L h)² / 2 evaluations.  After each removal the rest is judged anew, so that of two heads
+    About (L h)² / 2 evaluations.  After each removal the rest is judged anew, so of two heads
     that can stand in for each other one is kept.
 
     Examples
@@ -193,7 +193,7 @@ def pruning_curve(evaluate: Evaluate, order: ArrayLike, shape: Sequence[Integer]
 
 
 def _mean_result(evaluate, gates):
-    """Return the mean over jobs of what ``evaluate`` returns beside the loss."""
+    """Return the mean over jobs of what ``evaluate`` returns besides the loss."""
     results = _check.real_array("evaluate's results", _evaluated(evaluate, gates.copy())[1])
     if results.size == 0:
         raise ValueError("evaluate returned no results: return one number per job")
@@ -315,7 +315,7 @@ def study_pruning(model: Model, tuning: Any, reporting: Any) -> PruningStudy:
     Raises
     ------
     ValueError
-        ``tuning`` and ``reporting`` are the same data, or the model has one head alone or too many.
+        ``tuning`` and ``reporting`` are the same data, or the model has only one head, or too many.
 
     Examples
     --------
@@ -328,12 +328,12 @@ def study_pruning(model: Model, tuning: Any, reporting: Any) -> PruningStudy:
     """
     shape = _shape_of(model)
     if shape == (1, 1):
-        raise ValueError("model has one head alone, so that there is no order: use n_heads >= 2")
+        raise ValueError("model has only one head, so there is no order: use n_heads >= 2")
     for name, batch in (("tuning", tuning), ("reporting", reporting)):
         _check.has(name, batch, ["targets"], "a VectorBatch or TokenBatch")
     if tuning is reporting or np.array_equal(tuning.targets, reporting.targets):
         raise ValueError(
-            "tuning and reporting are the same data, so that the choice of heads would be "
+            "tuning and reporting are the same data, so the choice of heads would be "
             "reported on what it was chosen for: draw two batches"
         )
 

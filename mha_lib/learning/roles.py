@@ -1,6 +1,6 @@
 """What a head attends to: its scores for a role, beside those of chance.
 
-A score alone says little, so every score here has its chance level beside it: what a head with
+A score by itself says little, so every score here has its chance level beside it: what a head with
 even weights would get.
 """
 

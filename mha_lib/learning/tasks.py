@@ -148,7 +148,7 @@ class MarkedAndMean:
 class ThreeJobs:
     """Every token must name the previous, the marked and the most common symbol.
 
-    Each sequence draws its symbols with probabilities of its own, so that some are common in it.
+    Each sequence draws its symbols with probabilities of its own, so some are common in it.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class ThreeJobs:
 
     Notes
     -----
-    Chance: no symbol is preferred, so that any constant answer is right with probability
+    Chance: no symbol is preferred, so any constant answer is right with probability
     1 / ``n_symbols`` in each job.  The first token has no previous one, and a sequence with two
     most common symbols has no right answer for the third job: these are not counted.
 
@@ -237,7 +237,7 @@ class RepeatedSequence:
     Notes
     -----
     Chance: any constant answer is right with probability 1 / ``n_symbols``.  Inside the first
-    block the next symbol cannot be known, so that only the places after it are counted.
+    block the next symbol cannot be known, so only the places after it are counted.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from mha_lib._types import BoolArray, FloatArray, IntArray, Integer, Task, Train
 
 ModelT = TypeVar("ModelT", bound=Trainable)
 Progress = Callable[[range], Iterable[int]]
-SAFE_NORMS = (1e-9, 1e18)  # the squares between these keep their digits, in float32 too
+SAFE_NORMS = (1e-9, 1e18)  # their squares neither overflow nor underflow, in float32 too
 
 
 def cross_entropy(
@@ -409,7 +409,7 @@ class History:
     Attributes
     ----------
     losses : list of float, one per step
-        Loss of each step's batch, before the step.  Batches are new, so that it is no loss of
+        Loss of each step's batch, before the step.  Batches are new, so it is no loss of
         memorised data.
     measures : list of float64 array, one per step
         What the model measures besides the loss, one number per job.

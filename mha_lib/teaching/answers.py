@@ -38,7 +38,7 @@ class Answer:
     error : str
         Type and message of what was raised.
     error_type : str
-        Its type alone.
+        Only its type.
     callees : tuple of str
         The functions that led to one that is not written yet.
     """

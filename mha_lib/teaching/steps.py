@@ -140,7 +140,7 @@ def _case(step, name, args, kwargs):
 
 
 def _random(seed, *shape):
-    """Return numbers that depend on the seed and the shape alone."""
+    """Return numbers that depend only on the seed and the shape."""
     return np.random.default_rng([seed, *shape]).normal(size=shape)
 
 

@@ -38,7 +38,7 @@ def bars(rows, title, text):
     Parameters
     ----------
     rows : list of (str, float, str)
-        Label, length between 0 and 1, and what stands behind the bar.
+        Label, length between 0 and 1, and the text after the bar.
     title, text : str
         Short name and text equivalent.
     """

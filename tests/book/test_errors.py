@@ -1056,7 +1056,7 @@ BAD_CALLS = [
     (lambda: study(model=7), TypeError, ["model is of type int", "no layers", "TokenModel"],
      lambda: study(model=token_model())),
     (lambda: study(model=token_model(n_heads=1)), ValueError,
-     ["model has one head alone", "n_heads >= 2"],
+     ["model has only one head", "n_heads >= 2"],
      lambda: study(model=token_model(n_heads=2))),
     (lambda: study(tuning=None), TypeError, ["tuning is of type NoneType", "no targets"],
      lambda: study(tuning=BATCH)),

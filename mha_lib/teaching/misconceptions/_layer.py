@@ -198,8 +198,8 @@ def _heads_share_weights(x, source, w, n_heads, mask):
 
 @_entry(
     "x sliced before the projection",
-    "Your code cuts x into heads first and projects each slice alone, which shows a head only its "
-    "part of each token; project all of x, then cut the result.",
+    "Your code cuts x into heads first and projects each slice by itself, which shows a head only "
+    "its part of each token; project all of x, then cut the result.",
     read=SPLIT,
     hides="with one head, or where the projections are zero outside their diagonal blocks",
     hiding_input=_one_head,
