@@ -25,7 +25,7 @@ class NotFiniteError(ValueError):
 
 
 @contextmanager
-def needing_book(module: str) -> Iterator[None]:
+def needing(module: str, extra: str = "book") -> Iterator[None]:
     """Say how to install what a module needs beyond NumPy, where an import inside fails."""
     try:
         yield
@@ -33,7 +33,7 @@ def needing_book(module: str) -> Iterator[None]:
         if (error.name or "").split(".")[0] == "mha_lib":
             raise
         raise ModuleNotFoundError(
-            f'{module} needs {error.name}, which is not installed: pip install "mha_lib[book]"',
+            f'{module} needs {error.name}, which is not installed: pip install "mha_lib[{extra}]"',
             name=error.name,
         ) from None
 

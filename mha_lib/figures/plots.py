@@ -11,7 +11,7 @@ from mha_lib import _check
 from mha_lib._types import FloatArray, IntArray
 from mha_lib.figures.palette import HEAD_COLOURS, head_colour, ink
 
-with _check.needing_book("mha_lib.figures.plots"):
+with _check.needing("mha_lib.figures.plots"):
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
     from matplotlib.backends import BackendFilter, backend_registry

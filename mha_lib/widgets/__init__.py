@@ -8,7 +8,7 @@ there is one, it also computes settings in between and the reader's own data.
 
 from mha_lib import _check
 
-with _check.needing_book("mha_lib.widgets"):
+with _check.needing("mha_lib.widgets"):
     from mha_lib.widgets.budget import Budget
     from mha_lib.widgets.head_splitter import HeadSplitter
     from mha_lib.widgets.one_distribution import OneDistribution
