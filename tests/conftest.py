@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from mha_lib.learning.encoder import Encoder
 from mha_lib.learning.experiments import run_induction, run_three_jobs
 from mha_lib.learning.models import TokenModel
 from mha_lib.learning.pruning import study_pruning
+from mha_lib.learning.weights import weights_folder
 
 
 @pytest.fixture
@@ -67,3 +69,13 @@ def tiny_studies(tiny_runs):
         "three jobs": [study(model, jobs.task, seed) for seed, model in enumerate(models)],
         "induction": study(induction.model, induction.task, 3),
     }
+
+
+@pytest.fixture(scope="session")
+def encoder():
+    """Return the trained encoder of chapter 5 in float64, if `make weights` has been run."""
+    for package in ("safetensors", "tokenizers"):
+        pytest.importorskip(package)
+    if not weights_folder().is_dir():
+        pytest.skip(f"the weights are not in {weights_folder()}: run `make weights`")
+    return Encoder.load(dtype=np.float64)

