@@ -41,6 +41,12 @@ class Answer:
         Only its type.
     callees : tuple of str
         The functions that led to one that is not written yet.
+
+    Examples
+    --------
+    >>> answer = Answer(arrays=(((2,), "float64", (0.0, 1.0)),))
+    >>> answer.equals(answer, tolerance=1e-8)
+    True
     """
 
     arrays: tuple = ()

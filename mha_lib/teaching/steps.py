@@ -29,6 +29,11 @@ class Step:
         From the names of what is returned to their axes in words.
     allowed : tuple of str
         The functions of ``mha_lib`` that a student may call here: the steps before this one.
+
+    Examples
+    --------
+    >>> STEPS["merge_heads"].returned
+    {'the result': '(..., n, h * d_k): heads side by side'}
     """
 
     right: Callable
@@ -61,6 +66,11 @@ class Case:
         Those of `CANDIDATES`.
     mistaken : frozenset of int
         Which of those are wrong in this case.
+
+    Examples
+    --------
+    >>> cases("merge_heads", seed=7)[0].name
+    'three heads'
     """
 
     name: str
