@@ -137,7 +137,7 @@ def gradient_by_job(model: Model, batch: TokenBatch) -> tuple[FloatArray, FloatA
 
     See Also
     --------
-    mha_lib.learning.importance.gradient_importance : the same for the loss of all jobs.
+    mha_lib.learning.gradient_importance : the same for the loss of all jobs.
 
     Examples
     --------

@@ -91,7 +91,7 @@ def ask(function: Callable, args: tuple, kwargs: dict[str, Any], parts: tuple[st
     args, kwargs : tuple, dict
         Its arguments.
     parts : tuple of str
-        Names of what it is to return; `COUNT` for one whole number.
+        Names of what it is to return; ``COUNT`` for one whole number.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def complaint(
     parts, axes : tuple of str
         Names of what is returned, and their axes in words.
     tolerance : float
-        One of `TOLERANCE`.
+        One of ``TOLERANCE``.
 
     Returns
     -------

@@ -63,7 +63,7 @@ class Case:
     right : Answer
         The right answer.
     wrong : tuple of Answer
-        Those of `CANDIDATES`.
+        Those of ``CANDIDATES``.
     mistaken : frozenset of int
         Which of those are wrong in this case.
 
@@ -114,7 +114,7 @@ def cases(step: str, seed: int) -> tuple[Case, ...]:
     Parameters
     ----------
     step : str
-        One of `STEPS`.
+        One of ``STEPS``.
     seed : int
         Where the numbers of the inputs come from.
 
