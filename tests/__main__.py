@@ -20,7 +20,7 @@ BIN = Path(sys.executable).parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "mha_lib").rglob("*.py"))
 ALONE = ["pytest", "-q"]
 SHARED = [*ALONE, "-n", "logical", "--dist"]
-LATER = ["--ignore=tests/browser", "--ignore=tests/grader"]
+LATER = [f"--ignore=tests/{folder}" for folder in ("browser", "build", "grader")]
 LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
 BUILD = ["jupyter-book", "build", ".", "--all", "-W", "-n", "--keep-going"]
@@ -40,10 +40,11 @@ CHECK = {
     ],
 }
 TEST = CHECK | {
-    # Each runs all notebooks: one for the pages, the other to compare what they print.
-    "the book and its notebooks": [
+    # All run the notebooks: for the pages, to compare what they print, and to see that none stalls.
+    "the book, its notebooks, and how both are made": [
         BUILD,
         [*ALONE, "--nbval", "--nbval-current-env", "chapters"],
+        [*ALONE, "tests/build"],
     ],
     # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.
     "the pages and JupyterLab in a browser": [
