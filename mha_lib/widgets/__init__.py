@@ -10,9 +10,10 @@ from mha_lib import _check
 
 with _check.needing("mha_lib.widgets"):
     from mha_lib.widgets.budget import Budget
+    from mha_lib.widgets.head_gallery import HeadGallery
     from mha_lib.widgets.head_splitter import HeadSplitter
     from mha_lib.widgets.one_distribution import OneDistribution
     from mha_lib.widgets.pruning import Pruning
     from mha_lib.widgets.training_playback import TrainingPlayback
 
-__all__ = ["Budget", "HeadSplitter", "OneDistribution", "Pruning", "TrainingPlayback"]
+__all__ = ["Budget", "HeadGallery", "HeadSplitter", "OneDistribution", "Pruning", "TrainingPlayback"]

@@ -1,7 +1,7 @@
 // The part that all widgets share.  Python computes every number; here they are only drawn.
 
 function el(tag, attributes = {}, ...children) {
-  const svg = ["svg", "rect", "line", "polyline", "polygon", "circle", "text"].includes(tag);
+  const svg = ["svg", "rect", "line", "polyline", "polygon", "circle", "text", "path"].includes(tag);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag)
     : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {

@@ -1,0 +1,164 @@
+// The head gallery: a sentence as a line of words, and lines as thick as the attention between them.
+
+const FAINTEST = 0.02; // a line for less would only blur the others
+const TALLEST = 130, BASE = 150; // of the lines, and where the words begin
+
+function render(context) {
+  const { model } = context;
+  const heads = model.get("_heads"), full = model.get("_full");
+  const label = (i) => heads[i].head;
+  const best = (i) => heads[i].measures.find((one) => one.offset !== undefined) ?? heads[i].measures[0];
+  const named = heads.map((_, i) => i).filter((i) => best(i)?.offset !== undefined);
+  const short = (number) => number.toFixed(2).replace(/^0/, "");
+  let drawn, view;
+
+  const set = (name, value) => { model.set(name, value); model.save_changes(); };
+  // A list to choose from, tied to one setting.
+  function select(name, title, options) {
+    const id = unique(name), input = el("select", { id });
+    input.addEventListener("change", () => {
+      if (name === "sentence") set("word", -1);
+      set(name, Number(input.value));
+    });
+    return {
+      name, input,
+      move: () => "",
+      row: el("p", { class: "mha-select" }, el("label", { for: id }, title), " ", input),
+      follow() {
+        const wanted = options();
+        if (input.children.length !== wanted.length) {
+          input.replaceChildren(...wanted.map(([value, text]) => el("option", { value }, text)));
+        }
+        input.value = model.get(name);
+        input.parentNode.hidden = wanted.length < 2;
+      },
+    };
+  }
+  const called = (i) => (best(i) ? `${label(i)}: ${best(i).name}` : label(i));
+  const everyHead = () => heads.map((_, i) => [i, called(i)]);
+  const sentence = select("sentence", "Sentence", () =>
+    model.get("_words").map((words, i) => [i, words.join(" ")]));
+  const any = select("head", "Any head", everyHead);
+  const other = select("other", "Compare with", () => [[-1, "no other head"], ...everyHead()]);
+
+  const group = unique("gallery");
+  const list = el("fieldset", { class: "mha-named" }, el("legend", {}, "Heads, by what was measured"));
+  const choices = named.map((i) => {
+    const one = best(i), chosen = radio(model, "head", group, i,
+      `${label(i)}, ${one.name}: right in ${short(one.value)}, best offset ${short(one.offset)}`);
+    list.append(el("span", { class: "mha-option" }, el("b", {}, label(i)), el("span", {}, one.name),
+      el("span", { class: "mha-value" }, short(one.value)),
+      el("span", { class: "mha-chance" }, `offset ${short(one.offset)}`), chosen.input));
+    return chosen;
+  });
+
+  const line = el("div", { class: "mha-sentence", role: "radiogroup", "aria-label": "Word that asks" });
+  const arcs = el("svg", { class: "mha-arcs", "aria-hidden": "true" });
+  const stage = el("div", { class: "mha-stage" }, arcs, line);
+  const map = el("canvas", { role: "img" });
+  const mapName = el("figcaption", {});
+  const measures = el("ul", { class: "mha-measures" });
+
+  function draw({ attention }) {
+    const words = model.get("_words")[model.get("sentence")], n = words.length + 2;
+    const at = (head, query, key) => attention[(head * n + query) * n + key] / full;
+    if (drawn?.words !== words) drawWords(words);
+    drawn = { words, n, at };
+    return look();
+  }
+
+  function drawWords(words) {
+    line.replaceChildren(...words.map((word, i) => {
+      const button = el("button", { type: "button", role: "radio" }, word,
+        el("span", { class: "mha-share", "aria-hidden": "true" }));
+      button.addEventListener("focus", () => set("word", i));
+      onPoint(button, () => { if (model.get("word") !== i) set("word", i); });
+      return button;
+    }));
+  }
+
+  // All that depends on head and word, and the sentence that says it.
+  function look() {
+    const { words, n, at } = drawn, head = model.get("head"), second = model.get("other");
+    const asks = Math.min(model.get("word"), words.length - 1);
+    [any, other, sentence].forEach((control) => control.follow());
+    choices.forEach((one) => one.follow());
+    [...line.children].forEach((button, i) => {
+      const share = asks < 0 ? 0 : at(head, asks + 1, i + 1);
+      button.setAttribute("aria-checked", String(i === asks));
+      button.tabIndex = i === Math.max(asks, 0) ? 0 : -1;
+      const bar = button.lastChild;
+      bar.textContent = asks >= 0 && share >= FAINTEST ? short(share) : "";
+      bar.style.setProperty("--share", share);
+    });
+    view?.section.classList.toggle("mha-two", second >= 0);
+    drawArcs();
+    pixels(n, n, (row, column) => weightColour(at(head, row, column)),
+      `Attention map of head ${label(head)}, from [CLS], ${words.length} words and [SEP] to the same`, map);
+    mapName.replaceChildren(headChip(0, label(head)), " all weights; rows ask, columns are looked at");
+    measures.replaceChildren(...heads[head].measures.map((one) => el("li", {}, `${one.name}: `,
+      el("b", {}, short(one.value)), ` ${one.measure}, ${one.text}, n = ${one.n}; `,
+      one.offset === undefined ? `an even head: ${short(one.even)}`
+        : `best offset ${short(one.offset)}, nearest word of the right class ${short(one.rule)}, ` +
+          `untrained ${short(one.untrained)}`)));
+    if (!heads[head].measures.length) measures.append(el("li", {}, "Nothing that was measured names this head."));
+    const says = (i) => {
+      if (asks < 0) return `Head ${label(i)}: all words at once.`;
+      const order = words.map((_, key) => key).sort((a, b) => at(i, asks + 1, b + 1) - at(i, asks + 1, a + 1));
+      const most = order.slice(0, 2).map((key) => `${short(at(i, asks + 1, key + 1))} from “${words[key]}”`);
+      const rests = at(i, asks + 1, 0) + at(i, asks + 1, n - 1);
+      return `Head ${label(i)}: “${words[asks]}” takes ${most.join(", ")}; ${short(rests)} rests on ` +
+        "the marks before and after the sentence.";
+    };
+    return [head, ...(second < 0 ? [] : [second])].map(says).join(" ");
+  }
+
+  // Lines above the words for the head, below for the one to compare with.
+  function drawArcs() {
+    const { words, at } = drawn, asks = Math.min(model.get("word"), words.length - 1);
+    const box = stage.getBoundingClientRect();
+    if (!box.width) return;
+    const places = [...line.children].map((button) => {
+      const { left, right, top, bottom } = button.getBoundingClientRect();
+      return { x: (left + right) / 2 - box.left, top: top - box.top, bottom: bottom - box.top };
+    });
+    const height = box.height;
+    arcs.setAttribute("viewBox", `0 0 ${box.width} ${height}`);
+    const paths = [];
+    for (const [head, colour, up] of [[model.get("head"), headColour(0), 1],
+      [model.get("other"), headColour(1), -1]]) {
+      if (head < 0) continue;
+      words.forEach((_, query) => words.forEach((_, key) => {
+        const weight = at(head, query + 1, key + 1);
+        if (query === key || weight < FAINTEST || (asks >= 0 && query !== asks && weight < 0.1)) return;
+        const a = places[query], b = places[key], side = up > 0 ? "top" : "bottom";
+        const rise = up * Math.min(TALLEST, 20 + 0.3 * Math.abs(a.x - b.x));
+        paths.push(el("path", { fill: "none", stroke: colour, "stroke-width": 12 * weight,
+          opacity: asks < 0 || query === asks ? 0.9 : 0.12,
+          d: `M${a.x} ${a[side]}C${a.x} ${a[side] - rise} ${b.x} ${b[side] - rise} ${b.x} ${b[side]}` }));
+      }));
+    }
+    arcs.replaceChildren(...paths);
+  }
+
+  line.addEventListener("keydown", (event) => {
+    const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+    const count = drawn.words.length, now = Math.max(model.get("word"), 0);
+    const next = event.key in steps ? (now + steps[event.key] + count) % count
+      : event.key === "Home" ? 0 : event.key === "End" ? count - 1 : undefined;
+    if (next === undefined) return;
+    event.preventDefault();
+    line.children[next].focus();
+  });
+
+  view = show(context, {
+    name: "Head gallery", controls: [sentence, any, other], also: ["head", "other", "word", "_words", "_heads"], draw,
+  });
+  view.section.classList.add("mha-gallery");
+  view.result.append(stage, el("div", { class: "mha-beside" }, list,
+    el("figure", {}, mapName, el("div", { class: "mha-canvas" }, map), measures)));
+  new ResizeObserver(() => drawn && drawArcs()).observe(stage);
+  view.redraw();
+}
+
+export default { render };
