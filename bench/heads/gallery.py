@@ -5,7 +5,8 @@ import base64
 import numpy as np
 
 from bench.heads.probes import FEATURE, WINOGRAD, kinds
-from bench.heads.relations import head_name, word_maps
+from bench.heads.relations import head_index, head_name, word_maps
+from bench.heads.sentences import ANTECEDENT
 
 FULL = 255  # the number that stands for a weight of 1
 SENTENCES = (
@@ -59,8 +60,8 @@ def named_heads(heads):
     was chosen for a relation, on natural text or on ours, after the relation; one that looks at
     many words alike is broad.  The others have no name.
     """
-    own = heads["positions"]["made up"]
-    scores = {name: np.array(values) for name, values in own["heads"].items()}
+    places = heads["positions"]["made up"]
+    scores = {name: np.array(values) for name, values in places["heads"].items()}
     measures = [[] for _ in range(72)]
     for head, kind in enumerate(kinds(scores)):
         if kind:
@@ -73,41 +74,57 @@ def named_heads(heads):
                     else "share of attention",
                     "text": "our sentences",
                     "value": float(scores["entropy" if entropy else str(kind)][head]),
-                    "n": own["n pieces"],
-                    "even": own["chance"]["entropy" if entropy else str(kind)],
+                    "n": places["n pieces"],
+                    "even": places["chance"]["entropy" if entropy else str(kind)],
                 }
             )
-    tables = [(one["name"], one["rows"]) for one in heads["relations"]["natural"]]
-    for text, rows in (*tables, ("our sentences", heads["relations"]["made up"]["rows"])):
-        for row in rows:
-            if row["relation"] in left_out(text, tables):
-                continue
-            layer, head = map(int, row["head"].split("-"))
-            measures[12 * (layer - 1) + head - 1].append(
-                {
-                    "name": row["relation"],
-                    "measure": "share that is right",
-                    "text": text,
-                    "value": row["accuracy"],
-                    "interval": row["interval"],
-                    "n": row["n"],
-                    "offset": row["offset accuracy"],
-                    "rule": row["rule accuracy"],
-                    "untrained": round(float(np.mean(row["untrained"])), 3),
-                }
-            )
+    natural = heads["relations"]["natural"]
+    for one in natural:
+        for row in one["rows"]:
+            if one is _largest(natural, row["relation"]):
+                kinds_of = one.get("pronouns", {}).get("reporting", {})
+                measures[head_index(row["head"])].append(_measure(row, one["name"], kinds_of))
+    made_up = heads["relations"]["made up"]
+    for row in made_up["rows"]:
+        own = measures[head_index(row["head"])]
+        own.append(_measure(row, "our sentences", made_up["pronouns"]))
+        # A head that our sentences have named also says what it does on natural text.
+        if largest := _largest(natural, row["relation"]):
+            rows = {other["relation"]: other for other in largest["rows"]}
+            other = rows[row["relation"]]
+            if other["head"] != row["head"]:
+                carried = largest["heads of made-up text"][row["relation"]]
+                kinds_of = largest.get("pronouns", {}).get("reporting", {})
+                own.append(_measure({**other, **carried}, largest["name"], kinds_of))
     return [{"head": head_name(i), "measures": measures[i]} for i in range(72)]
 
 
-def left_out(text, tables):
-    """Return the relations for which another treebank has more pairs."""
-    largest = {}
-    for name, rows in tables:
-        for row in rows:
-            if row["n"] > largest.get(row["relation"], ("", 0))[1]:
-                largest[row["relation"]] = name, row["n"]
-    treebanks = {name for name, _ in tables}
-    return {relation for relation, (name, _) in largest.items() if text in treebanks - {name}}
+def _largest(natural, relation):
+    """Return the treebank that has most pairs of a relation, or None."""
+    pairs = {row["n"]: one for one in natural for row in one["rows"] if row["relation"] == relation}
+    return pairs[max(pairs)] if pairs else None
+
+
+def _measure(row, text, by_pronoun):
+    """Return a row of a table as a measure; that of pronouns also by their kind."""
+    measure = {
+        "name": row["relation"],
+        "measure": "share that is right",
+        "text": text,
+        "value": row["accuracy"],
+        "interval": row["interval"],
+        "n": row["n"],
+        "offset": row["offset accuracy"],
+        "rule": row["rule accuracy"],
+        "untrained": round(float(np.mean(row["untrained"])), 3),
+    }
+    if row["relation"] == ANTECEDENT:
+        measure["kinds"] = {
+            kind: {"n": found["n"], **found["heads"][row["head"]]}
+            for kind, found in by_pronoun.items()
+            if row["head"] in found["heads"]
+        }
+    return measure
 
 
 def gallery(encoder, heads, sentences=SENTENCES):

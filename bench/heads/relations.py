@@ -114,8 +114,7 @@ def row(name, choosing, reporting, untrained):
         "relation": name,
         "head": head_name(head),
         "n": len(reporting),
-        "accuracy": digits(right.mean()),
-        "interval": digits(wilson_interval(int(right.sum()), len(right))),
+        **share(right),
         "offset": OFFSETS[offset],
         "offset accuracy": digits(reporting.offsets[:, offset].mean()),
         "above offset": digits(_margin(right, reporting.offsets[:, offset], reporting.sentence)),
@@ -139,12 +138,17 @@ def _far(choosing, reporting, head):
     right = theirs.heads[:, head]
     return {
         "n": len(theirs),
-        "accuracy": digits(right.mean()),
-        "interval": digits(wilson_interval(int(right.sum()), len(right))),
+        **share(right),
         "offset": OFFSETS[offset],
         "offset accuracy": digits(theirs.offsets[:, offset].mean()),
         "rule accuracy": digits(theirs.rule.mean()),
     }
+
+
+def share(right):
+    """Return the share of what is right, with its interval."""
+    interval = wilson_interval(int(right.sum()), len(right))
+    return {"accuracy": digits(right.mean()), "interval": digits(interval)}
 
 
 def _margin(right, baseline, sentence, seed=0):
