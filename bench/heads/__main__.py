@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.heads import gallery, probes, removal
-from bench.heads.relations import digits, head_index, hits, row, share
+from bench.heads.relations import digits, head_index, hits, holds, row, share
 from bench.heads.sentences import ANTECEDENT, LENGTHS, RELATIONS, read_sentences, sha256
 from mha_lib.learning import weights
 from mha_lib.learning.encoder import Encoder
@@ -149,15 +149,17 @@ def carried_over(encoder, sentences, rows):
     chosen = {one["relation"]: one["head"] for one in read(HEADS)["relations"]["made up"]["rows"]}
     found = hits(encoder, sentences)
     result = {}
-    for name in (one["relation"] for one in rows):
+    for baseline in rows:
+        name = baseline["relation"]
         head, of = head_index(chosen[name]), found[name]
         far = of.heads[of.far, head]
-        result[name] = {
+        line = {
             "head": chosen[name],
             "n": len(of),
             **share(of.heads[:, head]),
             "far": {"n": len(far), **share(far)} if len(far) else None,
         }
+        result[name] = {**line, "holds": holds(line, baseline)}
     return result
 
 

@@ -110,7 +110,7 @@ def row(name, choosing, reporting, untrained):
     ]
     right = reporting.heads[:, head]
     order = np.argsort(-choosing.heads.mean(axis=0), kind="stable")[:3]
-    return {
+    line = {
         "relation": name,
         "head": head_name(head),
         "n": len(reporting),
@@ -127,6 +127,17 @@ def row(name, choosing, reporting, untrained):
         "far": _far(choosing, reporting, head),
         "by head": digits(reporting.heads.mean(axis=0), 2),
     }
+    return {**line, "holds": holds(line, line)}
+
+
+def holds(line, baseline):
+    """Return whether a head is above the best offset beyond doubt, for distant pairs too."""
+    far, its_baseline = line["far"], baseline["far"]
+    return bool(
+        line["interval"][0] > baseline["offset accuracy"]
+        and far
+        and far["interval"][0] > its_baseline["offset accuracy"]
+    )
 
 
 def _far(choosing, reporting, head):

@@ -1,6 +1,5 @@
-"""What the book shows of the trained encoder: read, measured and measured again."""
+"""What the book shows of the trained encoder; `tests/measured` computes it again."""
 
-import base64
 import copy
 import gzip
 
@@ -18,8 +17,6 @@ from mha_lib.learning.pruning import greedy_order
 from mha_lib.learning.relations import wilson_interval
 
 FILES = (measuring.HEADS, measuring.GALLERY, measuring.FEATURE)
-SOME = (0, 1, 24, 48, 71, 72)  # heads removed, where the curves are computed again
-SOME_HEADS = ("1-3", "2-4", "6-12")
 
 # Sentences in CoNLL-U -----------------------------------------------------------------------------
 
@@ -302,148 +299,6 @@ def test_the_gallery_is_small_and_its_names_are_measured(heads):
     for head in whole["heads"]:
         for measure in head["measures"]:
             assert {"even"} <= {*measure} or {"offset", "rule", "untrained"} <= {*measure}
-
-
-# Measured again -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def again(encoder, heads):
-    """Return what is measured again: all, but for most points of curves and most of the seeds."""
-    untrained = [Encoder.untrained(encoder.vocabulary, seed=0, dtype=np.float64)]
-    found = measuring.measured(encoder, untrained)
-    found["relations"] = {"made up": found["relations"]["made up"]}
-    shape = encoder.n_layers, encoder.n_heads
-    corpora = measuring.parts_of_removal(encoder)
-    reporting, tuning, few = (corpora[name] for name in ("reporting", "tuning", "few"))
-    stored = heads["removal"]
-    orders = {
-        name: [divmod(head_index(head), 12) for head in stored[name]["order"]]
-        for name in ("greedy", "overtuned")
-    }
-    ranks = {name: removal.ranks_along(reporting, order, SOME) for name, order in orders.items()}
-    whole = ranks["greedy"][0]
-    curves = {
-        name: {"curve": dict(zip(SOME, removal.curve(along), strict=True))}
-        for name, along in ranks.items()
-    }
-    curves["greedy"]["intervals of the loss"] = {
-        str(n): measuring.digits(removal.loss_interval(along, whole))
-        for n, along in zip(SOME, ranks["greedy"], strict=True)
-        if str(n) in stored["greedy"]["intervals of the loss"]
-    }
-    curves["overtuned"]["curve on what it was tuned on"] = dict(
-        zip(SOME, removal.curve(removal.ranks_along(few, orders["overtuned"], SOME)), strict=True)
-    )
-    random = {}
-    for seed in (0, 13):
-        order = removal.random_orders(shape, seed + 1)[seed]
-        random[seed] = {
-            i: removal.curve(
-                removal.ranks_along(reporting, order, [stored["random"]["removed"][i]])
-            )[0]
-            for i in (2, 9)
-        }
-    kept = measuring.one_a_layer(orders["greedy"], shape)
-    gates = 1 - measuring._gates(kept, shape)
-    left = removal.reciprocal_ranks(reporting.embeddings(gates))
-    near = removal.closeness(tuning)
-    without = {
-        head_index(head): measuring._gates([divmod(head_index(head), 12)], shape)
-        for head in SOME_HEADS
-    }
-    found["removal"] = {
-        "all heads": measuring.digits(whole.mean()),
-        "no heads": measuring.digits(ranks["greedy"][-1].mean()),
-        "loss without any": {
-            "loss": measuring.digits(1 - ranks["greedy"][-1].mean() / whole.mean()),
-            "interval": measuring.digits(removal.loss_interval(ranks["greedy"][-1], whole)),
-        },
-        **curves,
-        "random": {"curves": random},
-        "one head a layer": {
-            "kept": removal.names(kept),
-            "loss": measuring.digits(1 - left.mean() / whole.mean()),
-            "interval": measuring.digits(removal.loss_interval(left, whole)),
-        },
-        "single": {
-            "loss": {
-                i: measuring.digits(
-                    1 - removal.reciprocal_ranks(reporting.embeddings(g)).mean() / whole.mean()
-                )
-                for i, g in without.items()
-            },
-            "cosine": {
-                i: measuring.digits(near(tuning.embeddings(g)), 4) for i, g in without.items()
-            },
-        },
-        "share of parameters": measuring.share_of_parameters(encoder),
-    }
-    return found
-
-
-def differences(stored, found, path=()):
-    """Return where two results differ; of lists only the places that were computed again."""
-    if isinstance(found, dict) or path[-1].startswith("untrained"):
-        places = found if isinstance(found, dict) else range(len(found))
-        return [
-            one
-            for place in places
-            for one in differences(stored[place], found[place], (*path, str(place)))
-        ]
-    return [] if stored == found else [(path, stored, found)]
-
-
-def test_measured_again_all_is_as_it_was(heads, again):
-    assert differences(heads, again) == []
-
-
-def test_the_gallery_measured_again_is_as_it_was(encoder):
-    stored = measuring.read(measuring.GALLERY)["sentences"]
-    for one, other in zip(stored, gallery.attention_of(encoder, gallery.SENTENCES), strict=True):
-        assert one["words"] == other["words"]
-        n = len(one["words"]) + 2
-        old, new = (
-            np.frombuffer(base64.b64decode(s["attention"]), np.uint8).reshape(72, n, n)
-            for s in (one, other)
-        )
-        assert (old == new).all()
-        assert np.abs(old.sum(axis=-1, dtype=int) - gallery.FULL).max() <= n // 2
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        ("relations", "made up", "rows", 0, "accuracy"),
-        ("relations", "made up", "rows", 2, "untrained", 0),
-        ("relations", "made up", "rows", 4, "far", "offset accuracy"),
-        ("relations", "made up", "rows", 5, "by head", 37),
-        ("relations", "made up", "pronouns", "it", "n"),
-        ("positions", "made up", "heads", "[CLS]", 71),
-        ("positions", "made up", "chance", "next"),
-        ("pronoun swap", "it / they", "both right"),
-        ("pronoun swap", "she / he", "interval", 1),
-        ("feature", "heads", "2-4", 6, "weight"),
-        ("failures", "winograd", 1, "weights of it", "2-4", "trophy"),
-        ("failures", "stereotype", "by pair", "nurse / engineer"),
-        ("removal", "greedy", "curve", 24),
-        ("removal", "overtuned", "curve on what it was tuned on", 48),
-        ("removal", "random", "curves", 13, 9),
-        ("removal", "single", "cosine", 15),
-        ("removal", "one head a layer", "loss"),
-        ("removal", "share of parameters"),
-    ],
-    ids=lambda path: " ".join(map(str, path)),
-)
-def test_a_number_that_is_changed_is_noticed(heads, again, path):
-    changed = copy.deepcopy(heads)
-    *way, last = path
-    part = changed
-    for place in way:
-        part = part[place]
-    part[last] += 0.001
-    assert len(differences(changed, again)) == 1
-    assert measuring.digest(changed) != changed["digest"]
 
 
 def test_what_follows_from_other_numbers_does(heads):
