@@ -223,6 +223,15 @@ def test_reciprocal_ranks_by_hand():
     assert removal.reciprocal_ranks(embeddings).tolist() == [1 / 3, 1, 1 / 2, 1 / 2]
 
 
+def test_what_is_found_by_hand():
+    """The same two, but for a decoy that is nearer to sentence 2 than its paraphrase is."""
+    embeddings = np.array([[1, 0], [0.6, 0.8], [0, 1], [0, -1], [0.8, -0.6], [0.7, -0.7]], float)
+    assert removal.what_is_found(embeddings) == {
+        "reciprocal rank without decoys": 0.75,  # 1/2, 1, 1, 1/2
+        "paraphrase nearer than its decoy": 0.5,
+    }
+
+
 def test_the_quick_greedy_order_is_the_plain_one_if_it_tries_all_heads(monkeypatch):
     pytest.importorskip("tokenizers")
     words = "[UNK] [CLS] [SEP] the cat dog sat ran on".split()

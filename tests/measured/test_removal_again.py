@@ -11,10 +11,8 @@ from bench.heads.relations import digits, head_index
 from tests.measured.compare import changed, differences
 
 HEADS = measuring.read(measuring.HEADS)
-SOME = (0, 1, 24, 48, 71, 72)  # heads removed
-SOME_HEADS = (2, 15, 71)  # alone
-SOME_ORDERS = (0, 13)  # random ones, each at two counts
-SOME_COUNTS = (2, 9)  # of those at which random orders were measured
+# Heads removed in greedy order, or alone; and which points of the other curves, and which curves.
+GREEDY, ALONE, POINTS, ORDERS = (0, 1, 24, 48, 72), (15, 71), (3, 8), (0, 13)
 
 
 @pytest.fixture(scope="module")
@@ -25,22 +23,23 @@ def again(encoder):
     reporting, tuning, few = (corpora[name] for name in ("reporting", "tuning", "few"))
     stored = HEADS["removal"]
 
-    def along(corpus, order):
+    def along(corpus, order, counts):
         order = [divmod(head_index(head), 12) for head in order]
-        return removal.ranks_along(corpus, order, SOME)
+        return removal.ranks_along(corpus, order, counts)
 
-    def places(ranks, at=SOME):
+    def places(ranks, at):
         return dict(zip(at, removal.curve(ranks), strict=True))
 
-    greedy = along(reporting, stored["greedy"]["order"])
+    greedy = along(reporting, stored["greedy"]["order"], GREEDY)
     whole = greedy[0]
     kept = measuring.one_a_layer(
         [divmod(head_index(head), 12) for head in stored["greedy"]["order"]], shape
     )
     left = removal.reciprocal_ranks(reporting.embeddings(1 - measuring._gates(kept, shape)))
     near = removal.closeness(tuning)
-    without = {i: measuring._gates([divmod(i, 12)], shape) for i in SOME_HEADS}
-    counts = [stored["random"]["removed"][i] for i in SOME_COUNTS]
+    without = {i: measuring._gates([divmod(i, 12)], shape) for i in ALONE}
+    counts = [stored["random"]["removed"][i] for i in POINTS]
+    badly = stored["overtuned"]["order"]
     orders = removal.random_orders(shape, measuring.N_ORDERS)
     return {
         "all heads": digits(whole.mean()),
@@ -49,22 +48,26 @@ def again(encoder):
             "loss": digits(1 - greedy[-1].mean() / whole.mean()),
             "interval": digits(removal.loss_interval(greedy[-1], whole)),
         },
+        "found": {
+            name: removal.what_is_found(reporting.embeddings(gates))
+            for name, gates in (("all heads", np.ones(shape)), ("no heads", np.zeros(shape)))
+        },
         "greedy": {
-            "curve": places(greedy),
+            "curve": places(greedy, GREEDY),
             "intervals of the loss": {
                 str(n): digits(removal.loss_interval(ranks, whole))
-                for n, ranks in zip(SOME, greedy, strict=True)
+                for n, ranks in zip(GREEDY, greedy, strict=True)
                 if n and n % measuring.STEP == 0
             },
         },
         "overtuned": {
-            "curve": places(along(reporting, stored["overtuned"]["order"])),
-            "curve on what it was tuned on": places(along(few, stored["overtuned"]["order"])),
+            "curve": places(along(reporting, badly, counts), POINTS),
+            "curve on what it was tuned on": places(along(few, badly, counts), POINTS),
         },
         "random": {
             "curves": {
-                seed: places(removal.ranks_along(reporting, orders[seed], counts), SOME_COUNTS)
-                for seed in SOME_ORDERS
+                seed: places(removal.ranks_along(reporting, orders[seed], [counts[i]]), [POINTS[i]])
+                for i, seed in enumerate(ORDERS)
             }
         },
         "one head a layer": {
@@ -96,8 +99,9 @@ def test_measured_again_all_is_as_it_was(again):
     [
         ("all heads",), ("no heads",), ("share of parameters",), ("loss without any", "loss"),
         ("greedy", "curve", 24), ("greedy", "intervals of the loss", "48", 0),
-        ("overtuned", "curve", 48), ("overtuned", "curve on what it was tuned on", 1),
-        ("random", "curves", 13, 9), ("single", "loss", 71), ("single", "cosine", 15),
+        ("overtuned", "curve", 8), ("overtuned", "curve on what it was tuned on", 3),
+        ("random", "curves", 13, 8), ("single", "loss", 71), ("single", "cosine", 15),
+        ("found", "no heads", "reciprocal rank without decoys"),
         ("one head a layer", "loss"), ("one head a layer", "interval", 0),
     ],
     ids=lambda path: " ".join(map(str, path)),
@@ -115,4 +119,4 @@ def test_the_share_of_parameters_by_hand(again):
 
 def test_random_orders_are_what_they_were():
     assert HEADS["removal"]["random"]["removed"] == [*range(0, 73, measuring.STEP)]
-    assert np.shape(HEADS["removal"]["random"]["curves"]) == (measuring.N_ORDERS, 19)
+    assert np.shape(HEADS["removal"]["random"]["curves"]) == (measuring.N_ORDERS, 13)
