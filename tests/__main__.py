@@ -20,7 +20,7 @@ BIN = Path(sys.executable).parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "mha_lib").rglob("*.py"))
 ALONE = ["pytest", "-q"]
 SHARED = [*ALONE, "-n", "logical", "--dist"]
-LATER = [f"--ignore=tests/{folder}" for folder in ("browser", "build", "grader")]
+LATER = [f"--ignore=tests/{folder}" for folder in ("browser", "build", "grader", "measured")]
 LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
 BUILD = ["jupyter-book", "build", ".", "--all", "-W", "-n", "--keep-going"]
@@ -46,6 +46,8 @@ TEST = CHECK | {
         [*ALONE, "--nbval", "--nbval-current-env", "chapters"],
         [*ALONE, "tests/build"],
     ],
+    # Skipped without the weights that `make weights` fetches.
+    "the trained encoder, measured again": [[*SHARED, "loadfile", "-rs", "tests/measured"]],
     # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.
     "the pages and JupyterLab in a browser": [
         [*SHARED, "load", "--maxschedchunk=1", "tests/browser", f"--ignore={LAB}"],

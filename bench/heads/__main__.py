@@ -9,6 +9,7 @@ two halves.  Of a treebank only figures are kept, never text.
 """
 
 import argparse
+import hashlib
 import json
 import platform
 import re
@@ -21,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.heads import gallery, probes, removal
-from bench.heads.relations import digits, head_index, hits, row
+from bench.heads.relations import digits, head_index, hits, holds, row, share
 from bench.heads.sentences import ANTECEDENT, LENGTHS, RELATIONS, read_sentences, sha256
 from mha_lib.learning import weights
 from mha_lib.learning.encoder import Encoder
@@ -32,7 +33,7 @@ HEADS, GALLERY, FEATURE = (DATA / f"{name}.json" for name in ("heads", "gallery"
 FIRST_PAGE = [probes.FEATURE]  # what feature.json has of the gallery
 SEEDS = range(5)  # of untrained encoders
 N_ORDERS = 20  # random orders of removal
-STEP = 4  # heads between the points of a random order's curve
+STEP = 6  # heads between the points of most curves
 FEWEST = 30  # pairs for which a relation is reported of a treebank
 ASKED = "2-4 2-9 1-3 3-1 3-4 3-9 3-12 4-2".split()  # of the book's sentence
 
@@ -94,8 +95,11 @@ def by_pronoun(encoder, sentences, heads):
     for name, words in groups.items():
         group = found.of(np.array([word in words.split() for word in found.query]))
         if len(group):
-            shares = {head: digits(group.heads[:, head_index(head)].mean()) for head in heads}
-            rows[name] = {"n": len(group), **shares, "rule": digits(group.rule.mean())}
+            rows[name] = {
+                "n": len(group),
+                "heads": {head: share(group.heads[:, head_index(head)]) for head in heads},
+                "rule accuracy": digits(group.rule.mean()),
+            }
     return rows
 
 
@@ -114,20 +118,18 @@ def made_up(encoder, untrained):
     }
 
 
-def natural(encoder, untrained, paths, name):
-    """Return the table for a treebank in one file or two."""
-    files = [read_sentences(path) for path in paths]
+def natural(encoder, untrained, files):
+    """Return the table for the sentences of a treebank in one file or two."""
     choosing, reporting = files if len(files) == 2 else halves(files[0])
     rows = table(encoder, untrained, choosing, reporting)
     rows = [one for one in rows if min(one["n"], one["n choosing"]) >= FEWEST]
     result = {
-        "name": name,
-        "sha256": {path.name: sha256(path) for path in paths},
         "sentences of": f"{LENGTHS[0]} to {LENGTHS[-1]} words",
         "n sentences": [len(choosing), len(reporting)],
         "rows": rows,
         # What the heads that our own sentences chose do here.
         "heads of made-up text": carried_over(encoder, reporting, rows),
+        "positions": probes.positions(encoder, reporting),
     }
     if any(one["relation"] == ANTECEDENT for one in rows):
         heads = ("2-4", "4-2")
@@ -147,14 +149,17 @@ def carried_over(encoder, sentences, rows):
     chosen = {one["relation"]: one["head"] for one in read(HEADS)["relations"]["made up"]["rows"]}
     found = hits(encoder, sentences)
     result = {}
-    for name in (one["relation"] for one in rows):
+    for baseline in rows:
+        name = baseline["relation"]
         head, of = head_index(chosen[name]), found[name]
-        far = of.of(of.far)
-        result[name] = {
+        far = of.heads[of.far, head]
+        line = {
             "head": chosen[name],
-            "accuracy": digits(of.heads[:, head].mean()),
-            "far": digits(far.heads[:, head].mean()) if len(far) else None,
+            "n": len(of),
+            **share(of.heads[:, head]),
+            "far": {"n": len(far), **share(far)} if len(far) else None,
         }
+        result[name] = {**line, "holds": holds(line, baseline)}
     return result
 
 
@@ -164,52 +169,50 @@ def carried_over(encoder, sentences, rows):
 def parts_of_removal(encoder):
     """Return sentences to tune on and triplets to report on, ready for an encoder."""
     triplets = removal.read_triplets(TRIPLETS)
-    n = removal.N_REPORTED
+    n = removal.N_OVERTUNED
     texts = [" ".join(sentence.words) for sentence in read_sentences(SENTENCES)]
     return {
         "tuning": removal.Corpus(encoder, texts),
-        "few": removal.Corpus(encoder, [*chain(*triplets[: removal.N_OVERTUNED])]),
-        "reporting": removal.Corpus(encoder, [*chain(*triplets[-n:])]),
+        "few": removal.Corpus(encoder, [*chain(*triplets[:n])]),
+        "reporting": removal.Corpus(encoder, [*chain(*triplets[n:])]),
     }
 
 
 def removed(encoder, log=print):
     """Return what is left of finding paraphrases along several orders of removal."""
-    shape = encoder.n_layers, encoder.n_heads
     corpora = parts_of_removal(encoder)
-    reporting, tuning, few = (corpora[name] for name in ("reporting", "tuning", "few"))
     start = time.perf_counter()
 
     def say(step, best):
         log(f"  {step} of 72 heads, score {best[0]:.4f}, {time.perf_counter() - start:.0f} s")
 
+    tuning, few = corpora["tuning"], corpora["few"]
     greedy = removal.greedy_order(tuning, removal.closeness(tuning), say)
     overtuned = removal.greedy_order(few, removal.quality(few), say)
+    return along(encoder, corpora, greedy, overtuned)
+
+
+def along(encoder, corpora, greedy, overtuned):
+    """Return what is left along orders that were found before, and random ones."""
+    shape = encoder.n_layers, encoder.n_heads
+    reporting, tuning, few = (corpora[name] for name in ("reporting", "tuning", "few"))
     counts, some = [*range(73)], [*range(0, 73, STEP)]
     ranks = removal.ranks_along(reporting, greedy, counts)
     whole = ranks[0]
     losses = 1 - ranks.mean(axis=1) / whole.mean()
-    random = np.array(
-        [
-            removal.ranks_along(reporting, order, some).mean(axis=1)
-            for order in removal.random_orders(shape, N_ORDERS)
-        ]
-    )
-    one = one_a_layer(greedy, shape)
-    single = np.array(
-        [removal.reciprocal_ranks(reporting.embeddings(_gates([head], shape))).mean()
-         for head in np.ndindex(*shape)]
-    )  # fmt: skip
-    near = removal.closeness(tuning)
-    cosines = [near(tuning.embeddings(_gates([head], shape))) for head in np.ndindex(*shape)]
     return {
-        "metric": "mean reciprocal rank of the paraphrase among 50 and 50 decoys, both ways",
-        "n triplets": removal.N_REPORTED,
+        "metric": "mean reciprocal rank of the paraphrase among all paraphrases and decoys, and of "
+        "the sentence among all sentences and decoys",
+        "n triplets": reporting.n // 3,
         "all heads": digits(whole.mean()),
         "no heads": digits(ranks[-1].mean()),
         "loss without any": {
             "loss": digits(losses[-1]),
             "interval": digits(removal.loss_interval(ranks[-1], whole)),
+        },
+        "found": {
+            name: removal.what_is_found(reporting.embeddings(gates))
+            for name, gates in (("all heads", np.ones(shape)), ("no heads", np.zeros(shape)))
         },
         "greedy": {
             "tuned on": "closeness of the embeddings of our own sentences, without labels",
@@ -225,25 +228,46 @@ def removed(encoder, log=print):
         "overtuned": {
             "tuned on": f"the metric itself, on {removal.N_OVERTUNED} triplets",
             "order": removal.names(overtuned),
-            "curve": removal.curve(removal.ranks_along(reporting, overtuned, counts)),
+            "removed": some,
+            "curve": removal.curve(removal.ranks_along(reporting, overtuned, some)),
             "curve on what it was tuned on": removal.curve(
-                removal.ranks_along(few, overtuned, counts)
+                removal.ranks_along(few, overtuned, some)
             ),
         },
-        "random": {
-            "orders": N_ORDERS,
-            "removed": some,
-            "mean": digits(random.mean(axis=0)),
-            "least": digits(random.min(axis=0)),
-            "greatest": digits(random.max(axis=0)),
-        },
-        "one head a layer": one_head_a_layer(reporting, tuning, one, shape, whole),
-        "single": {
-            "loss": digits(1 - single / whole.mean()),
-            "cosine": digits(cosines, 4),
-        },
+        "random": at_random(reporting, shape, some),
+        "one head a layer": one_head_a_layer(
+            reporting, tuning, one_a_layer(greedy, shape), shape, whole
+        ),
+        "single": single(reporting, tuning, shape, whole),
         "share of parameters": share_of_parameters(encoder),
     }
+
+
+def at_random(reporting, shape, counts):
+    """Return the curves of random orders."""
+    curves = [
+        removal.curve(removal.ranks_along(reporting, order, counts))
+        for order in removal.random_orders(shape, N_ORDERS)
+    ]
+    return {
+        "removed": counts,
+        "mean": digits(np.mean(curves, axis=0)),
+        "least": np.min(curves, axis=0).tolist(),
+        "greatest": np.max(curves, axis=0).tolist(),
+        "curves": curves,
+    }
+
+
+def single(reporting, tuning, shape, whole):
+    """Return what is lost without each head alone, and how near the embeddings stay."""
+    near = removal.closeness(tuning)
+    losses, cosines = [], []
+    for head in np.ndindex(*shape):
+        gates = _gates([head], shape)
+        left = removal.reciprocal_ranks(reporting.embeddings(gates))
+        losses.append(1 - left.mean() / whole.mean())
+        cosines.append(near(tuning.embeddings(gates)))
+    return {"loss": digits(losses), "cosine": digits(cosines, 4)}
 
 
 def _below(losses, limit):
@@ -339,11 +363,19 @@ def read(path):
 
 
 def write(path, content):
-    """Write a file that changes only in the lines whose numbers change."""
+    """Write a file that changes only in the lines whose numbers change, with its digest."""
+    content = {name: part for name, part in content.items() if name != "digest"}
+    content["digest"] = digest(content)
     text = json.dumps(content, indent=1, ensure_ascii=False)
     # A list of numbers or words takes one line.
     text = re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found.group().split()), text)
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def digest(content):
+    """Return what changes when any number does: nobody mends a figure by hand unnoticed."""
+    parts = {name: part for name, part in content.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8")).hexdigest()
 
 
 def show(rows):
@@ -369,16 +401,22 @@ def main(arguments=None):
         parser.error("name one file, or one to choose heads on and one to report on")
     try:
         encoder, untrained = encoders()
-    except (weights.WeightsError, ModuleNotFoundError) as error:
+        files = [read_sentences(path) for path in options.treebank]
+    except (weights.WeightsError, ModuleNotFoundError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     if options.treebank:
-        result = natural(encoder, untrained, options.treebank, options.save)
+        result = natural(encoder, untrained, files)
         show(result["rows"])
         if not options.save:
             return 0
         content = read(HEADS)
         others = content["relations"].get("natural", [])
+        result = {
+            "name": options.save,
+            "sha256": {path.name: sha256(path) for path in options.treebank},
+            **result,
+        }
         content["relations"]["natural"] = [
             one for one in others if one["name"] != options.save
         ] + [result]  # fmt: skip

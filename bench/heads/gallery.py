@@ -5,8 +5,10 @@ import base64
 import numpy as np
 
 from bench.heads.probes import FEATURE, WINOGRAD, kinds
-from bench.heads.relations import head_name, word_maps
+from bench.heads.relations import head_index, head_name, word_maps
+from bench.heads.sentences import ANTECEDENT
 
+OURS = "our sentences"
 FULL = 255  # the number that stands for a weight of 1
 SENTENCES = (
     FEATURE,
@@ -55,59 +57,74 @@ def attention_of(encoder, sentences):
 def named_heads(heads):
     """Return for each of the 72 heads what it is called, and the measurements that say so.
 
-    A head that puts more than half of its attention on one place is called after that; one that
-    was chosen for a relation, on natural text or on ours, after the relation; one that looks at
-    many words alike is broad.  The others have no name.
+    On natural text first, as far as that was measured, then on our sentences.  A head that puts
+    more than half of its attention on one place is called after that, one that looks at all words
+    nearly alike is broad, and one that was chosen for a relation is called after the relation;
+    "holds" says whether it is more than its best offset, for distant pairs too.  Where our
+    sentences chose another head than natural text, what that head does on natural text is said
+    before.  Most heads have no name.
     """
-    own = heads["positions"]["made up"]
-    scores = {name: np.array(values) for name, values in own["heads"].items()}
+    texts = {one["name"]: one["positions"] for one in heads["relations"]["natural"][:1]}
+    texts[OURS] = heads["positions"]["made up"]
     measures = [[] for _ in range(72)]
-    for head, kind in enumerate(kinds(scores)):
-        if kind:
-            entropy = kind == "broad"
-            measures[head].append(
-                {
-                    "name": BY_POSITION[str(kind)],
-                    "measure": "entropy, of the largest that there is"
-                    if entropy
-                    else "share of attention",
-                    "text": "our sentences",
-                    "value": float(scores["entropy" if entropy else str(kind)][head]),
-                    "n": own["n pieces"],
-                    "even": own["chance"]["entropy" if entropy else str(kind)],
-                }
-            )
-    tables = [(one["name"], one["rows"]) for one in heads["relations"]["natural"]]
-    for text, rows in (*tables, ("our sentences", heads["relations"]["made up"]["rows"])):
-        for row in rows:
-            if row["relation"] in left_out(text, tables):
-                continue
-            layer, head = map(int, row["head"].split("-"))
-            measures[12 * (layer - 1) + head - 1].append(
-                {
-                    "name": row["relation"],
-                    "measure": "share that is right",
-                    "text": text,
-                    "value": row["accuracy"],
-                    "interval": row["interval"],
-                    "n": row["n"],
-                    "offset": row["offset accuracy"],
-                    "rule": row["rule accuracy"],
-                    "untrained": round(float(np.mean(row["untrained"])), 3),
-                }
-            )
+    for text, places in texts.items():
+        scores = {name: np.array(values) for name, values in places["heads"].items()}
+        for head, kind in enumerate(map(str, kinds(scores))):
+            if kind:
+                measures[head].append(_place(kind, text, places, head))
+    made_up, found = heads["relations"]["made up"], set()
+    for one in heads["relations"]["natural"]:
+        by_pronoun = one.get("pronouns", {}).get("reporting", {})
+        ours = {row["relation"]: row["head"] for row in made_up["rows"]}
+        for row in one["rows"]:
+            # The first treebank that has a relation is the one that is shown.
+            if (name := row["relation"]) not in found:
+                found.add(name)
+                measures[head_index(row["head"])].append(_measure(row, one["name"], by_pronoun))
+                if ours[name] != row["head"]:
+                    carried = {**row, **one["heads of made-up text"][name]}
+                    measures[head_index(ours[name])].append(
+                        _measure(carried, one["name"], by_pronoun)
+                    )
+    for row in made_up["rows"]:
+        measures[head_index(row["head"])].append(_measure(row, OURS, made_up["pronouns"]))
     return [{"head": head_name(i), "measures": measures[i]} for i in range(72)]
 
 
-def left_out(text, tables):
-    """Return the relations for which another treebank has more pairs."""
-    largest = {}
-    for name, rows in tables:
-        for row in rows:
-            if row["n"] > largest.get(row["relation"], ("", 0))[1]:
-                largest[row["relation"]] = name, row["n"]
-    treebanks = {name for name, _ in tables}
-    return {relation for relation, (name, _) in largest.items() if text in treebanks - {name}}
+def _place(kind, text, places, head):
+    """Return what a head does by position as a measure."""
+    score = "entropy" if kind == "broad" else kind
+    return {
+        "name": BY_POSITION[kind],
+        "measure": "entropy, of the largest" if kind == "broad" else "share of attention",
+        "text": text,
+        "value": places["heads"][score][head],
+        "n": places["n pieces"],
+        "even": places["chance"][score],
+    }
+
+
+def _measure(row, text, by_pronoun):
+    """Return a row of a table as a measure; that of pronouns also by their kind."""
+    measure = {
+        "name": row["relation"],
+        "measure": "share that is right",
+        "text": text,
+        "value": row["accuracy"],
+        "interval": row["interval"],
+        "n": row["n"],
+        "offset": row["offset accuracy"],
+        "rule": row["rule accuracy"],
+        "untrained": round(float(np.mean(row["untrained"])), 3),
+        "holds": row["holds"],
+    }
+    if row["relation"] == ANTECEDENT:
+        measure["kinds"] = {
+            kind: {"n": found["n"], **found["heads"][row["head"]]}
+            for kind, found in by_pronoun.items()
+            if row["head"] in found["heads"]
+        }
+    return measure
 
 
 def gallery(encoder, heads, sentences=SENTENCES):

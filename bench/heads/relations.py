@@ -110,12 +110,11 @@ def row(name, choosing, reporting, untrained):
     ]
     right = reporting.heads[:, head]
     order = np.argsort(-choosing.heads.mean(axis=0), kind="stable")[:3]
-    return {
+    line = {
         "relation": name,
         "head": head_name(head),
         "n": len(reporting),
-        "accuracy": digits(right.mean()),
-        "interval": digits(wilson_interval(int(right.sum()), len(right))),
+        **share(right),
         "offset": OFFSETS[offset],
         "offset accuracy": digits(reporting.offsets[:, offset].mean()),
         "above offset": digits(_margin(right, reporting.offsets[:, offset], reporting.sentence)),
@@ -128,6 +127,17 @@ def row(name, choosing, reporting, untrained):
         "far": _far(choosing, reporting, head),
         "by head": digits(reporting.heads.mean(axis=0), 2),
     }
+    return {**line, "holds": holds(line, line)}
+
+
+def holds(line, baseline):
+    """Return whether a head is above the best offset beyond doubt, for distant pairs too."""
+    far, its_baseline = line["far"], baseline["far"]
+    return bool(
+        line["interval"][0] > baseline["offset accuracy"]
+        and far
+        and far["interval"][0] > its_baseline["offset accuracy"]
+    )
 
 
 def _far(choosing, reporting, head):
@@ -139,12 +149,17 @@ def _far(choosing, reporting, head):
     right = theirs.heads[:, head]
     return {
         "n": len(theirs),
-        "accuracy": digits(right.mean()),
-        "interval": digits(wilson_interval(int(right.sum()), len(right))),
+        **share(right),
         "offset": OFFSETS[offset],
         "offset accuracy": digits(theirs.offsets[:, offset].mean()),
         "rule accuracy": digits(theirs.rule.mean()),
     }
+
+
+def share(right):
+    """Return the share of what is right, with its interval."""
+    interval = wilson_interval(int(right.sum()), len(right))
+    return {"accuracy": digits(right.mean()), "interval": digits(interval)}
 
 
 def _margin(right, baseline, sentence, seed=0):

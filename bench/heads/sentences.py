@@ -81,11 +81,17 @@ def read_sentences(path):
     path = Path(path)
     opened = gzip.open if path.suffix == ".gz" else open
     found = []
-    with opened(path, "rt", encoding="utf-8") as file:
-        for tokens in conllu.parse_incr(file):
-            sentence = _sentence([token for token in tokens if isinstance(token["id"], int)])
-            if len(sentence.words) in LENGTHS:
-                found.append(sentence)
+    try:
+        with opened(path, "rt", encoding="utf-8") as file:
+            for tokens in conllu.parse_incr(file):
+                words = [token for token in tokens if isinstance(token["id"], int)]
+                if len(words) in LENGTHS:
+                    found.append(_sentence(words))
+    except (conllu.exceptions.ParseException, UnicodeError, EOFError, KeyError) as error:
+        raise ValueError(
+            f"{path} is not in CoNLL-U, or cut short ({error!r}): name a file of ten columns, as "
+            f"universaldependencies.org/format describes them"
+        ) from None
     if not found:
         raise ValueError(f"{path} has no sentence of 5 to 40 words: name a file in CoNLL-U")
     return found

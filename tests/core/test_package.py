@@ -22,6 +22,9 @@ def test_importing_the_library_loads_numpy_and_nothing_else():
         return set(result.stdout.split())
 
     assert loaded("mha_lib") - loaded("numpy") - sys.stdlib_module_names == {"mha_lib"}
+    # Training draws random numbers, and a trained encoder is loaded only when it is asked for.
+    learning = loaded("mha_lib.learning") - loaded("numpy.random") - sys.stdlib_module_names
+    assert learning == {"mha_lib"}
 
 
 def test_no_module_shares_its_name_with_a_public_function_or_class_beside_it():
