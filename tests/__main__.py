@@ -20,6 +20,7 @@ BIN = Path(sys.executable).parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "mha_lib").rglob("*.py"))
 ALONE = ["pytest", "-q"]
 SHARED = [*ALONE, "-n", "logical", "--dist"]
+WAITING = str((os.cpu_count() or 1) + 1)  # one more than cores: who visits a page often waits
 LATER = [f"--ignore=tests/{folder}" for folder in ("browser", "build", "grader", "measured")]
 LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
@@ -50,7 +51,16 @@ TEST = CHECK | {
     "the trained encoder, measured again": [[*SHARED, "loadfile", "-rs", "tests/measured"]],
     # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.
     "the pages and JupyterLab in a browser": [
-        [*SHARED, "load", "--maxschedchunk=1", "tests/browser", f"--ignore={LAB}"],
+        [
+            *ALONE,
+            "-n",
+            WAITING,
+            "--dist",
+            "load",
+            "--maxschedchunk=1",
+            "tests/browser",
+            f"--ignore={LAB}",
+        ],
         [*ALONE, LAB],
     ],
     # The grader works on one batch for all its tests, with two processes of its own.

@@ -1,6 +1,8 @@
 """The Python side of the widgets: numbers, errors, and manners as ipywidgets."""
 
+import base64
 import gzip
+import io
 import json
 import math
 import re
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
+from PIL import Image
 from static_widgets import rewrite_page
 
 from mha_lib import attention_cost, multi_head_attention
@@ -25,7 +28,14 @@ from mha_lib.learning.experiments import (
 from mha_lib.learning.frontier import job_errors
 from mha_lib.learning.roles import chance_scores, head_roles
 from mha_lib.learning.train import History
-from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
+from mha_lib.widgets import (
+    Budget,
+    HeadSplitter,
+    OneDistribution,
+    Pruning,
+    TrainingPlayback,
+    _picture,
+)
 from mha_lib.widgets._base import FOLDER
 from mha_lib.widgets.one_distribution import combined_errors
 from mha_lib.widgets.training_playback import smoothed, symbol
@@ -602,3 +612,13 @@ def test_the_page_reads_the_arrays_that_python_sends(case):
     assert {part.split(":")[0].strip() for part in read.split(",")} == set(live(widget))
     known = re.search(r"const TYPES = .*", (FOLDER / "common.js").read_text(encoding="utf-8"))[0]
     assert all(f'"{dtype}"' in known for _, dtype, _ in widget._live_layout)
+
+
+def test_the_static_map_has_queries_from_top_to_bottom_and_the_colours_of_the_figures():
+    weights = np.array([[0.0, 0.5, 1.0], [1.0, 0.0, 0.25]])
+    image = _picture.weight_map(weights, "a map")
+    (data,) = re.findall(r'base64,([^"]+)"', image)
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))  # (2, 3, 3)
+    expected = 255 * np.array(colormaps["viridis"](weights))[..., :3]
+    assert pixels.shape == (2, 3, 3)
+    np.testing.assert_allclose(pixels, expected, atol=8)  # between a few anchors
