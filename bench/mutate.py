@@ -45,26 +45,16 @@ TESTS = {
 # Changes that make no difference, by function and kind: how many of this kind, and why.  A kind
 # names what is changed, not the line, which may be reworded.
 EQUIVALENT = {
-    "activations.softmax: isinf() left out": (
-        1, "what follows changes nothing where no largest score is infinite",
-    ),
-    "activations.softmax_in_place: 0.0 -> 1.0": (1, "-inf less any number is -inf"),
-    "activations.softmax_in_place: 1.0 -> 2.0": (1, "0 divided by any number is 0"),
-    "attention.scaled_dot_product_attention_backward: float() left out": (
-        1, "in place the dtype stays; float() spares float32 the detour through float64",
-    ),
     "attention._blend: .astype() left out": (1, "products of bools give the same, without BLAS"),
     "attention._blend: 0 -> 1": (1, "what is put there has weight 0, or is overwritten"),
-    "_blocked.attention_output: min() left out": (2, "room for more scores than there are"),
+    "_blocked.attend_in_blocks: min() left out": (2, "room for more scores than there are"),
     "_blocked._one_head: ascontiguousarray() left out": (2, "copies are for speed alone"),
     "_blocked._one_head: k, v = ... left out": (1, "copies are for speed alone"),
-    "_blocked._one_head: float() left out": (1, "the scores keep their dtype"),
     "_blocked._one_head: -1 without its sign": (1, "q has two axes there"),
     "_blocked._one_head: 1 -> 2": (1, "0 divided by any number is 0"),
     "_blocked._longest: 0 -> 1": (1, "a larger bound is a bound too"),
     "_blocked._is_moderate: < -> <=": (1, "either way is right at the border"),
-    "multihead._side_by_side: 0 -> 1": (1, "all are parts of one array, or the answer is None"),
-    "multihead.multi_head_attention: < -> <=": (1, "repeating keys and values once copies them"),
+    "multihead._steps: < -> <=": (1, "repeating keys and values once copies them"),
 }  # fmt: skip
 
 OTHER_OPERATOR = {

@@ -33,7 +33,7 @@ class Trainable(Protocol):
 
 
 class Model(Trainable, Protocol):
-    """What `mha_lib.learning.heads` needs of a model: heads that gates can remove."""
+    """What `mha_lib.learning.pruning` needs of a model: heads that gates can remove."""
 
     @property
     def layers(self) -> Sequence[Any]: ...

@@ -219,6 +219,11 @@ class AttentionSteps(NamedTuple):
         The same, side by side.
     out : float array, (..., Tq, d_out)
         After the output projection.
+
+    Examples
+    --------
+    >>> AttentionSteps._fields
+    ('q', 'k', 'v', 'weights', 'heads', 'merged', 'out')
     """
 
     q: FloatArray
@@ -239,8 +244,24 @@ def attention_steps(
 
     Parameters
     ----------
-    x, w_q, w_k, w_v, w_o, n_heads, context, mask, n_kv_heads
-        As in `mha_lib.multi_head_attention`, which says what is refused, too.
+    x : float array, (..., n, d)
+        Tokens, as for `mha_lib.multi_head_attention`; so are all other arguments.
+    w_q : float array, (d, h * d_k)
+        Projection to queries.
+    w_k : float array, (d_c, h_kv * d_k)
+        Projection to keys.
+    w_v : float array, (d_c, h_kv * d_v)
+        Projection to values.
+    w_o : float array, (h * d_v, d_out)
+        Output projection.
+    n_heads : int
+        Number of heads h.
+    context : float array, (..., m, d_c), optional
+        Tokens that answer.
+    mask : bool array broadcastable to (..., h, Tq, Tk), optional
+        True = this query may look at this key.
+    n_kv_heads : int, optional
+        Number of heads with keys and values of their own, h_kv.
 
     Returns
     -------

@@ -20,7 +20,8 @@ BIN = Path(sys.executable).parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "mha_lib").rglob("*.py"))
 ALONE = ["pytest", "-q"]
 SHARED = [*ALONE, "-n", "logical", "--dist"]
-LATER = [f"--ignore=tests/{folder}" for folder in ("browser", "grader", "measured")]
+WAITING = str((os.cpu_count() or 1) + 1)  # one more than cores: who visits a page often waits
+LATER = [f"--ignore=tests/{folder}" for folder in ("browser", "build", "grader", "measured")]
 LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
 BUILD = ["jupyter-book", "build", ".", "--all", "-W", "-n", "--keep-going"]
@@ -40,16 +41,26 @@ CHECK = {
     ],
 }
 TEST = CHECK | {
-    # Each runs all notebooks: one for the pages, the other to compare what they print.
-    "the book and its notebooks": [
+    # All run the notebooks: for the pages, to compare what they print, and to see that none stalls.
+    "the book, its notebooks, and how both are made": [
         BUILD,
         [*ALONE, "--nbval", "--nbval-current-env", "chapters"],
+        [*ALONE, "tests/build"],
     ],
     # Skipped without the weights that `make weights` fetches.
     "the trained encoder, measured again": [[*SHARED, "loadfile", "-rs", "tests/measured"]],
     # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.
     "the pages and JupyterLab in a browser": [
-        [*SHARED, "load", "--maxschedchunk=1", "tests/browser", f"--ignore={LAB}"],
+        [
+            *ALONE,
+            "-n",
+            WAITING,
+            "--dist",
+            "load",
+            "--maxschedchunk=1",
+            "tests/browser",
+            f"--ignore={LAB}",
+        ],
         [*ALONE, LAB],
     ],
     # The grader works on one batch for all its tests, with two processes of its own.

@@ -137,10 +137,11 @@ def gradient_by_job(model: Model, batch: TokenBatch) -> tuple[FloatArray, FloatA
 
     See Also
     --------
-    mha_lib.learning.importance.gradient_importance : the same for the loss of all jobs.
+    mha_lib.learning.gradient_importance : the same for the loss of all jobs.
 
     Examples
     --------
+    >>> from mha_lib.learning import ThreeJobs, TokenModel
     >>> model = TokenModel(ThreeJobs(), d=8, n_heads=4, seed=0)
     >>> losses, importance = gradient_by_job(model, ThreeJobs().batch(np.random.default_rng(0), 8))
     >>> losses.shape, importance.shape

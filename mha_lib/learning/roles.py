@@ -302,6 +302,7 @@ def head_scores(
 
     Examples
     --------
+    >>> from mha_lib.learning import ThreeJobs, TokenModel
     >>> model = TokenModel(ThreeJobs(), d=16, n_heads=4, seed=0)
     >>> batch = ThreeJobs().batch(np.random.default_rng(0), 8)
     >>> head_scores(model, batch)["marked token"].shape
@@ -376,6 +377,7 @@ def chance_scores(model: Model, batch: VectorBatch | TokenBatch) -> dict[str, fl
 
     Examples
     --------
+    >>> from mha_lib.learning import ThreeJobs, TokenModel
     >>> model = TokenModel(ThreeJobs(), d=16, n_heads=4, seed=0)
     >>> batch = ThreeJobs().batch(np.random.default_rng(0), 8)
     >>> chance_scores(model, batch)

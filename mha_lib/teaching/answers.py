@@ -41,6 +41,12 @@ class Answer:
         Only its type.
     callees : tuple of str
         The functions that led to one that is not written yet.
+
+    Examples
+    --------
+    >>> answer = Answer(arrays=(((2,), "float64", (0.0, 1.0)),))
+    >>> answer.equals(answer, tolerance=1e-8)
+    True
     """
 
     arrays: tuple = ()
@@ -85,7 +91,7 @@ def ask(function: Callable, args: tuple, kwargs: dict[str, Any], parts: tuple[st
     args, kwargs : tuple, dict
         Its arguments.
     parts : tuple of str
-        Names of what it is to return; `COUNT` for one whole number.
+        Names of what it is to return; ``COUNT`` for one whole number.
 
     Returns
     -------
@@ -130,7 +136,7 @@ def complaint(
     parts, axes : tuple of str
         Names of what is returned, and their axes in words.
     tolerance : float
-        One of `TOLERANCE`.
+        One of ``TOLERANCE``.
 
     Returns
     -------

@@ -19,7 +19,7 @@ def diagnose(
     Parameters
     ----------
     step : str
-        What the function is meant to do, one of `mha_lib.teaching.steps.STEPS`.
+        What the function is meant to do, one of ``mha_lib.teaching.steps.STEPS``.
     cases : sequence of Case
         All cases of the step.
     answers : sequence of Answer

@@ -29,6 +29,11 @@ class Step:
         From the names of what is returned to their axes in words.
     allowed : tuple of str
         The functions of ``mha_lib`` that a student may call here: the steps before this one.
+
+    Examples
+    --------
+    >>> STEPS["merge_heads"].returned
+    {'the result': '(..., n, h * d_k): heads side by side'}
     """
 
     right: Callable
@@ -58,9 +63,14 @@ class Case:
     right : Answer
         The right answer.
     wrong : tuple of Answer
-        Those of `CANDIDATES`.
+        Those of ``CANDIDATES``.
     mistaken : frozenset of int
         Which of those are wrong in this case.
+
+    Examples
+    --------
+    >>> cases("merge_heads", seed=7)[0].name
+    'three heads'
     """
 
     name: str
@@ -104,7 +114,7 @@ def cases(step: str, seed: int) -> tuple[Case, ...]:
     Parameters
     ----------
     step : str
-        One of `STEPS`.
+        One of ``STEPS``.
     seed : int
         Where the numbers of the inputs come from.
 

@@ -95,12 +95,12 @@ class FrameWidget(anywidget.AnyWidget):
     _labels = traitlets.Dict().tag(sync=True)  # names of the entries of an array, by its name
     _frames = traitlets.Bytes().tag(sync=True)  # the frames of all valid choices, end to end
     # What the arrays of a frame are: name, dtype and shape of each.
-    _layouts = traitlets.List().tag(sync=True)
+    _layouts: traitlets.List = traitlets.List().tag(sync=True)
     # Places of a choice on the sliders, as "2,0" -> its start in _frames, its place in _layouts
     _index = traitlets.Dict().tag(sync=True)
     _problems = traitlets.Dict().tag(sync=True)  # such places -> why this choice is impossible
     _live = traitlets.Bytes().tag(sync=True)  # the frame that the kernel computed last
-    _live_layout = traitlets.List().tag(sync=True)
+    _live_layout: traitlets.List = traitlets.List().tag(sync=True)
     _live_settings = traitlets.Dict().tag(sync=True)  # what it belongs to
     _live_problem = traitlets.Unicode().tag(sync=True)  # why there is no such frame
     _picture = traitlets.Unicode().tag(sync=True)  # HTML, for pages read without JavaScript

@@ -14,6 +14,7 @@ from mha_lib.widgets._base import FrameWidget, Whole, Words, front_end, reason, 
 
 SENTENCE = "the general visited the queen when she opened the new hospital"
 MOST_TOKENS = 32  # more rows than this cannot be told apart on a page
+Arrays = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
 WEIGHT_NAMES = ("w_q", "w_k", "w_v", "w_o")
 
 
@@ -135,17 +136,17 @@ class HeadSplitter(FrameWidget):
         self.token = min(self.token, len(self.tokens) - 1)
         self.recompute()
 
-    def arrays(self, d: int | None = None) -> tuple[FloatArray, ...]:
+    def arrays(self, d: int | None = None) -> Arrays:
         """Return x, w_q, w_k, w_v and w_o of width ``d`` (default: the present width)."""
         d = self.d if d is None else d
         rng = np.random.default_rng([self._seed, d])
-        x = rng.normal(size=(len(self.tokens), d))
-        arrays = {"x": x}
+        arrays: dict[str, FloatArray] = {"x": rng.normal(size=(len(self.tokens), d))}
         for name in WEIGHT_NAMES:
             # Queries and keys a little larger than usual, so that the maps are not flat.
             scale = 1.5 if name in ("w_q", "w_k") else 1.0
             arrays[name] = rng.normal(scale=scale / np.sqrt(d), size=(d, d))
-        return tuple({**arrays, **self._own}.values())
+        x, w_q, w_k, w_v, w_o = {**arrays, **self._own}.values()
+        return x, w_q, w_k, w_v, w_o
 
     def weights(self) -> FloatArray:
         """Return the attention weights of the present setting, (h, n, n)."""

@@ -39,8 +39,7 @@ class Pruning(FrameWidget):
 
     Examples
     --------
-    >>> from mha_lib.learning.experiments import run_three_jobs
-    >>> from mha_lib.learning.heads import study_pruning
+    >>> from mha_lib.learning import run_three_jobs, study_pruning
     >>> run = run_three_jobs(n_heads=2, d=8, n_steps=2)
     >>> study = study_pruning(run.model, run.tuning, run.reporting)
     >>> pruning = Pruning({"three jobs": study}, kept=1)

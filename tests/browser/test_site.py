@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
-PAGES = sorted((SITE / "chapters").glob("*.html")) or [SITE / "chapters" / "index.html"]
+PAGES = sorted((SITE / "chapters").rglob("*.html")) or [SITE / "chapters" / "index.html"]
 ALL_PAGES = sorted([*PAGES, *SITE.glob("*.html")])  # those that Sphinx adds as well
 
 
@@ -36,7 +36,8 @@ def test_every_page_of_the_table_of_contents_was_built():
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
     named = [contents["root"]]
     named += [entry["file"] for part in contents["parts"] for entry in part["chapters"]]
-    assert sorted(named) == [f"chapters/{path.stem}" for path in PAGES]
+    built = [path.relative_to(SITE).with_suffix("").as_posix() for path in PAGES]
+    assert sorted(named) == sorted(built)
 
 
 def test_no_internal_link_is_broken(page, soups):

@@ -20,7 +20,8 @@ from nbclient.output_widget import OutputWidget
 
 from _ext import execution
 from assignments.grader import execute as grader
-from tests.grader import assignment, notebooks
+from tests import notebooks
+from tests.grader import assignment
 
 INTERACT = "from ipywidgets import interact\n\n@interact(h=[1, 2, 4])\ndef show(h=2):\n    print(h)"
 TIMEOUT = 20  # seconds that a stalled cell takes

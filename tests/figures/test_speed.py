@@ -59,15 +59,17 @@ def test_blocks_are_lean_and_faster_than_the_loop():
 
 
 def test_chapter_3_is_right_about_holding_all_scores():
-    """Three times the counted memory; no time for the shortest text, much for the longest."""
+    """The counted memory and the tokens'; no time for the shortest text, half for the longest."""
     rows = grown(d=512, n_heads=8)
     for row in rows:
         counted = attention_cost(row["n"], 512, 8).score_bytes / 2**20
-        assert row["mebibytes"]["mha_lib, all weights"] / counted == pytest.approx(3, abs=0.5)
+        tokens = 4 * row["n"] * row["d"] / 2**20
+        beyond = row["mebibytes"]["mha_lib, all weights"] - counted
+        assert 2 * tokens < beyond < 7 * tokens
         assert row["n"] == 256 or row["ms"]["mha_lib"] < row["ms"]["mha_lib, all weights"]
     first, *_, last = (row["ms"]["mha_lib, all weights"] / row["ms"]["mha_lib"] for row in rows)
     assert first < 1.1
-    assert last > 3
+    assert last == pytest.approx(1.5, abs=0.15)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from Linux' /proc")
@@ -76,7 +78,7 @@ def test_the_longest_size_takes_little_memory_today():
 
 
 def test_blocks_take_little_more_than_products_and_exp_today():
-    """Measured: 1.1 times them, 1.5 with all weights held; 0.4 of the document's loop.
+    """Measured: 1.1 times them, 1.4 with all weights held; 0.35 of the document's loop.
 
     These are one thread's own seconds: other processes on the machine hardly count.
     """
@@ -111,7 +113,7 @@ def test_contenders_without_torch_agree(rng):
 
 
 def test_the_counts_explain_what_the_page_says_they_do():
-    """In blocks all of it, and the memory of all scores; not the time of the longest ones held."""
+    """Time and memory, in blocks and with all scores held."""
     rows = measured()["growth"]
     costs = [attention_cost(row["n"], row["d"], row["n_heads"]) for row in rows]
     work = np.array([[cost.matmul_flops, cost.softmax_entries] for cost in costs], float)
@@ -127,12 +129,13 @@ def test_the_counts_explain_what_the_page_says_they_do():
             off[what, name] = abs(relative @ factors[what, name] - 1)
     blocks, held = bench.OURS
     assert off["ms", blocks].max() < 0.2
-    assert lengths[off["ms", held].argmax()] >= 2048
-    assert 2 * factors["ms", blocks][1] < factors["ms", held][1]
-    scores, tokens = factors["mebibytes", blocks]
-    assert abs(scores) < 0.02
-    assert tokens == pytest.approx(5, abs=0.5)
-    assert factors["mebibytes", held][0] == pytest.approx(3, abs=0.3)
+    assert off["ms", held].max() < 0.15
+    times = factors["ms", held][1] / factors["ms", blocks][1]
+    assert times == pytest.approx(3, abs=0.5)
+    for name, n_scores in ((blocks, 0), (held, 1)):
+        scores, tokens = factors["mebibytes", name]
+        assert scores == pytest.approx(n_scores, abs=0.05)
+        assert tokens == pytest.approx(5, abs=0.5)
 
 
 def test_the_page_is_right_about_each_doubling():
@@ -144,13 +147,14 @@ def test_the_page_is_right_about_each_doubling():
         assert 2 < ratio["ms", "mha_lib"] < 4
         if short["n"] >= 512:
             assert 1.9 < ratio["mebibytes", "mha_lib"] < 2.6
-        assert ratio["mebibytes", "mha_lib, all weights"] == pytest.approx(4, abs=0.3)
-        assert short["n"] < 1024 or long["mebibytes"]["mha_lib, all weights"] > 300
-    assert ratio["ms", "mha_lib, all weights"] > 4
+        assert 3 < ratio["mebibytes", "mha_lib, all weights"] < 4
+        assert ratio["ms", "mha_lib, all weights"] > ratio["ms", "mha_lib"]
+        if short["n"] >= 1024:
+            assert attention_cost(long["n"], 512, 8).score_bytes > 100 * 2**20
     one, two, four, *_, sixteen = grown(n=1024)  # heads
     few = [row["ms"]["mha_lib"] for row in (one, two, four)]
     assert max(few) < 1.15 * min(few)
-    assert sixteen["ms"]["mha_lib"] > 1.3 * max(few)
+    assert sixteen["ms"]["mha_lib"] > 1.2 * max(few)
     assert sixteen["mebibytes"]["mha_lib"] < one["mebibytes"]["mha_lib"]
 
 
@@ -159,19 +163,19 @@ def test_the_page_is_right_about_the_loop_and_the_floor():
         n, ms, mebibytes = row["n"], row["ms"], row["mebibytes"]
         loop, loop32 = (ms[name] for name in ("the document's loop", "the loop, all in float32"))
         if n <= 128:
-            assert loop32 <= ms["mha_lib"], n
+            assert loop32 < 1.03 * ms["mha_lib"], n
         else:
             assert 0.85 * ms["mha_lib"] < ms[bench.FLOOR] < ms["mha_lib"], n
-            assert 0.8 < ms[bench.FLOOR] / ms["PyTorch SDPA"] < 1.2, n
+            assert 0.77 < ms[bench.FLOOR] / ms["PyTorch SDPA"] < 1, n
         if n >= 128:
             assert 0.8 < ms["mha_lib"] / ms["PyTorch SDPA"] < 1.25, n
         if n == 1024:
-            assert ms[bench.FLOOR] / loop == pytest.approx(0.35, rel=0.1)
+            assert ms[bench.FLOOR] / loop == pytest.approx(0.30, abs=0.005)
         counted = attention_cost(n, row["d"], row["n_heads"]).score_bytes / 2**20
         if n >= 512:
             assert mebibytes["onnxruntime"] > counted, n
         if n >= 1024:
-            assert loop32 < 0.55 * loop, n
+            assert 0.4 < loop32 / loop < 0.6, n
             for name in ("PyTorch SDPA", "mha_lib", "PyTorch nn.MultiheadAttention"):
                 assert mebibytes[name] < 0.5 * counted, (n, name)
     one_head = counted / row["n_heads"]  # of the longest size
