@@ -408,6 +408,7 @@ def main(arguments=None):
     if options.treebank:
         result = natural(encoder, untrained, files)
         show(result["rows"])
+        print(f"Relations with fewer than {FEWEST} pairs are left out.")
         if not options.save:
             return 0
         content = read(HEADS)
