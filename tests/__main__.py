@@ -47,8 +47,9 @@ TEST = CHECK | {
         [*ALONE, "--nbval", "--nbval-current-env", "chapters"],
         [*ALONE, "tests/build"],
     ],
-    # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.
-    "the pages and JupyterLab in a browser": [
+    # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.  The
+    # grader works on one batch for all its tests, with two processes of its own, and often waits.
+    "pages and JupyterLab in a browser, the assignment and its grader": [
         [
             *ALONE,
             "-n",
@@ -59,12 +60,8 @@ TEST = CHECK | {
             "tests/browser",
             f"--ignore={LAB}",
         ],
-        [*ALONE, LAB],
-    ],
-    # The grader works on one batch for all its tests, with two processes of its own.
-    "the assignment and its grader": [
+        [*ALONE, LAB, "tests/grader", f"--ignore={GRADER}"],
         [*ALONE, GRADER],
-        [*ALONE, "tests/grader", f"--ignore={GRADER}"],
     ],
 }
 # Each of the two models trains for a minute or more: one for each core.
