@@ -41,16 +41,16 @@ CHECK = {
     ],
 }
 TEST = CHECK | {
-    # All run the notebooks: for the pages, to compare what they print, and to see that none stalls.
-    "the book, its notebooks, and how both are made": [
+    # For the pages, to compare what they print, and to grade: all run notebooks.
+    "the book, its notebooks, the grader": [
         BUILD,
         [*ALONE, "--nbval", "--nbval-current-env", "chapters"],
-        [*ALONE, "tests/build"],
+        [*ALONE, GRADER],
     ],
     # Skipped without the weights that `make weights` fetches.
     "the trained encoder, measured again": [[*SHARED, "loadfile", "-rs", "tests/measured"]],
     # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.
-    "the pages and JupyterLab in a browser": [
+    "pages and JupyterLab in a browser, the assignment, how all is made": [
         [
             *ALONE,
             "-n",
@@ -61,12 +61,7 @@ TEST = CHECK | {
             "tests/browser",
             f"--ignore={LAB}",
         ],
-        [*ALONE, LAB],
-    ],
-    # The grader works on one batch for all its tests, with two processes of its own.
-    "the assignment and its grader": [
-        [*ALONE, GRADER],
-        [*ALONE, "tests/grader", f"--ignore={GRADER}"],
+        [*ALONE, LAB, "tests/build", "tests/grader", f"--ignore={GRADER}"],
     ],
 }
 # Each of the two models trains for a minute or more: one for each core.
