@@ -41,15 +41,14 @@ CHECK = {
     ],
 }
 TEST = CHECK | {
-    # All run the notebooks: for the pages, to compare what they print, and to see that none stalls.
-    "the book, its notebooks, and how both are made": [
+    # For the pages, to compare what they print, and to grade: all run notebooks.
+    "the book, its notebooks, the grader": [
         BUILD,
         [*ALONE, "--nbval", "--nbval-current-env", "chapters"],
-        [*ALONE, "tests/build"],
+        [*ALONE, GRADER],
     ],
-    # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.  The
-    # grader works on one batch for all its tests, with two processes of its own, and often waits.
-    "pages and JupyterLab in a browser, the assignment and its grader": [
+    # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.
+    "pages and JupyterLab in a browser, the assignment, how all is made": [
         [
             *ALONE,
             "-n",
@@ -60,8 +59,7 @@ TEST = CHECK | {
             "tests/browser",
             f"--ignore={LAB}",
         ],
-        [*ALONE, LAB, "tests/grader", f"--ignore={GRADER}"],
-        [*ALONE, GRADER],
+        [*ALONE, LAB, "tests/build", "tests/grader", f"--ignore={GRADER}"],
     ],
 }
 # Each of the two models trains for a minute or more: one for each core.
