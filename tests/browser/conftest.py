@@ -89,11 +89,10 @@ class Visit:
             self.complaints.append(f"{response.status} {response.url}")
 
     def open(self, address):
-        """Open a page and wait until everything that it loads has come, widgets included."""
-        # Waiting for a quiet network alone can end before a slow machine has read the page.
+        """Open a page and wait until it has loaded, formulas and widgets included."""
         self.page.goto(address, wait_until="load")
-        self.page.wait_for_load_state("networkidle")
         if self.has_scripts:
+            self.page.evaluate("Promise.resolve(window.MathJax?.startup?.promise).then(() => {})")
             self.page.wait_for_function(
                 "[...document.querySelectorAll('.static-widget')].every("
                 "(place) => 'ready' in place.dataset || place.querySelector('[role=alert]'))"

@@ -30,9 +30,12 @@ LEAVE_ONE_OF_EACH_LOOK = """() => {
     const own = [element.tagName, color, opacity, fontSize, fontWeight, background, textShadow];
     const look = own.join() + looks.get(element.parentElement);
     looks.set(element, look);
-    const texts = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE);
-    if (texts.some((text) => text.data.trim() !== "") && known.size === known.add(look).size) {
+    const texts = [...element.childNodes]
+      .filter((node) => node.nodeType === Node.TEXT_NODE && node.data.trim() !== "");
+    if (texts.length > 0 && known.size === known.add(look).size) {
       alike.push(...texts);
+    } else if (texts.length > 0) {
+      texts[0].data = texts[0].data.repeat(2); // axe does not judge a text of one character
     }
   }
   alike.forEach((text) => text.remove());
@@ -149,7 +152,10 @@ LOOKS = {
 def looks():
     """Yield every page with each look; without JavaScript only those that lose a widget by it."""
     for page in PAGES:
-        alive = (SITE / page).exists() and "static-widget" in (SITE / page).read_text("utf-8")
+        text = (SITE / page).read_text("utf-8") if (SITE / page).exists() else ""
+        if 'http-equiv="refresh"' in text.lower():
+            continue
+        alive = "static-widget" in text
         for look in LOOKS:
             if alive or look != "without JavaScript":
                 yield pytest.param(page, look, id=f"{page}, {look}")
@@ -167,6 +173,12 @@ def test_page(visit, site, subtests, page, look):
         for check in [*checks, *ALWAYS]:
             with subtests.test(f"{check.__name__.replace('_', ' ')}, {width} pixels"):
                 check(window)
+
+
+def test_the_address_alone_leads_to_the_first_page(visit, site):
+    page = visit(**STILL).page
+    page.goto(f"{site}/")
+    page.wait_for_url("**/chapters/index.html")
 
 
 def test_the_reference_pages_show_parameters():
@@ -205,7 +217,8 @@ def test_paper_shows_what_was_folded_except_code_and_the_screen_folds_it_again(v
 def test_search_quotes_formulas_as_they_are_read(visit, site, words):
     window = visit()
     tab = window.open(f"{site}/search.html?q={words}")
-    n_found = int(tab.locator(".search-summary").inner_text().split("found ")[1].split()[0])
+    said = tab.locator(".search-summary", has_text="found ").inner_text()  # once it has searched
+    n_found = int(said.split("found ")[1].split()[0])
     quoted = tab.locator("ul.search > li:has(p.context)")
     pages = tab.locator("ul.search > li > a:not([href*='#'])").count()
     quoted.nth(pages - 1).wait_for()
