@@ -16,4 +16,11 @@ with _check.needing("mha_lib.widgets"):
     from mha_lib.widgets.pruning import Pruning
     from mha_lib.widgets.training_playback import TrainingPlayback
 
-__all__ = ["Budget", "HeadGallery", "HeadSplitter", "OneDistribution", "Pruning", "TrainingPlayback"]
+__all__ = [
+    "Budget",
+    "HeadGallery",
+    "HeadSplitter",
+    "OneDistribution",
+    "Pruning",
+    "TrainingPlayback",
+]

@@ -77,6 +77,11 @@ class HeadGallery(FrameWidget):
         else:
             if encoder is None:
                 raise ValueError("sentences of your own need encoder: pass Encoder.load()")
+            if (n_heads := encoder.n_layers * encoder.n_heads) != len(names):
+                raise ValueError(
+                    f"encoder has {n_heads} heads, but measured names {len(names)}: pass the "
+                    "encoder that was measured"
+                )
             words = [_check.words(f"sentences[{i}]", one) for i, one in enumerate(sentences)]
             self._maps = [_computed(encoder, one, measured["full"]) for one in words]
         super().__init__(sentence=sentence)
@@ -200,5 +205,6 @@ def _arcs(words, weights, asks, title, text):
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {ends[-1]:.0f} 185" role="img" '
         f'style="width: 100%; height: auto"><title>{escape(title)}</title>'
-        f'<desc>{escape(text)}</desc><g font-size="15" fill="currentColor">{"".join(parts)}</g></svg>'
+        f'<desc>{escape(text)}</desc><g font-size="15" fill="currentColor">'
+        f"{''.join(parts)}</g></svg>"
     )
