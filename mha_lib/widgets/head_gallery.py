@@ -54,9 +54,9 @@ class HeadGallery(FrameWidget):
     head = Whole(0, minimum=0)
     other = Whole(-1, minimum=-1)
     word = Whole(-1, minimum=-1)
-    _words = traitlets.List().tag(sync=True)  # of each sentence
-    _heads = traitlets.List().tag(sync=True)  # name and measures of each head
-    _full = traitlets.Int(255).tag(sync=True)  # the number that means a weight of 1
+    _words: Any = traitlets.List().tag(sync=True)  # of each sentence
+    _heads: Any = traitlets.List().tag(sync=True)  # name and measures of each head
+    _full: Any = traitlets.Int(255).tag(sync=True)  # the number that means a weight of 1
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class HeadGallery(FrameWidget):
         other: str | None = None,
         word: str | Integer | None = None,
     ) -> None:
-        measured = _read(measured)
-        names = [one["head"] for one in measured["heads"]]
+        stored = _read(measured)
+        names = [one["head"] for one in stored["heads"]]
         if sentences is None:
-            self._maps = [_decoded(one, len(names)) for one in measured["sentences"]]
-            words = [one["words"] for one in measured["sentences"]]
+            self._maps = [_decoded(one, len(names)) for one in stored["sentences"]]
+            words = [one["words"] for one in stored["sentences"]]
         else:
             if encoder is None:
                 raise ValueError("sentences of your own need encoder: pass Encoder.load()")
@@ -83,9 +83,9 @@ class HeadGallery(FrameWidget):
                     "encoder that was measured"
                 )
             words = [_check.words(f"sentences[{i}]", one) for i, one in enumerate(sentences)]
-            self._maps = [_computed(encoder, one, measured["full"]) for one in words]
+            self._maps = [_computed(encoder, one, stored["full"]) for one in words]
         super().__init__(sentence=sentence)
-        self._words, self._heads, self._full = words, measured["heads"], measured["full"]
+        self._words, self._heads, self._full = words, stored["heads"], stored["full"]
         self.head = _place(names, "head", head)
         self.other = -1 if other is None else _place(names, "other", other)
         if word is not None:
