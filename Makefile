@@ -28,7 +28,7 @@ help:
 	@echo "make book       build the site into $(HTML)"
 	@echo "make check      before every commit: style, types, imports, the fast tests; a minute or two"
 	@echo "make test       all checks for this machine: also the book, its pages, the grader"
-	@echo "make seeds      train twenty models of each kind for the book's claims; a few minutes"
+	@echo "make seeds      check the claims on trained models: twenty seeds, and the encoder of chapter 5"
 	@echo "make versions   test the library on every Python, with the oldest and the newest NumPy"
 	@echo "make mutate     list changes of the numerics that no test notices (not on Windows)"
 	@echo "make test-all   test, seeds, versions and mutate"
