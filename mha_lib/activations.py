@@ -64,7 +64,7 @@ def _softmax_with_inf(z, axis=-1):
     """Return the weights of scores that may be inf or NaN."""
     largest = z.max(axis=axis, keepdims=True, initial=-np.inf)
     # +inf scores tie with each other and beat all others; a row of -inf stays 0.
-    e = np.where(np.isinf(largest), z == np.inf, np.exp(z - largest)).astype(z.dtype)  # (..., T)
+    e = np.where(np.isinf(largest), z == np.inf, np.exp(z - largest))  # (..., T)
     total = e.sum(axis=axis, keepdims=True)
     return np.divide(e, total, out=e, where=total != 0)
 

@@ -1,7 +1,7 @@
 // The head gallery: a sentence as a line of words, and lines as thick as the attention between them.
 
 const FAINTEST = 0.02; // a line for less would only blur the others
-const TALLEST = 130, BASE = 150; // of the lines, and where the words begin
+const TALLEST = 100; // of the lines, in pixels
 
 function render(context) {
   const { model } = context;
@@ -14,8 +14,8 @@ function render(context) {
 
   const set = (name, value) => { model.set(name, value); model.save_changes(); };
   // A list to choose from, tied to one setting.
-  function select(name, title, options) {
-    const id = unique(name), input = el("select", { id });
+  function select(name, title, options, attributes = {}) {
+    const id = unique(name), input = el("select", { id, ...attributes });
     input.addEventListener("change", () => {
       if (name === "sentence") set("word", -1);
       set(name, Number(input.value));
@@ -25,32 +25,24 @@ function render(context) {
       move: () => "",
       row: el("p", { class: "mha-select" }, el("label", { for: id }, title), " ", input),
       follow() {
-        const wanted = options();
-        if (input.children.length !== wanted.length) {
-          input.replaceChildren(...wanted.map(([value, text]) => el("option", { value }, text)));
-        }
+        if (!input.children.length) input.replaceChildren(...options());
         input.value = model.get(name);
-        input.parentNode.hidden = wanted.length < 2;
+        input.parentNode.hidden = input.options.length < 2;
       },
     };
   }
+  const option = (value, text) => el("option", { value }, text);
   const called = (i) => (best(i) ? `${label(i)}: ${best(i).name}` : label(i));
-  const everyHead = () => heads.map((_, i) => [i, called(i)]);
+  const measured = (i) => `${called(i)} ${short(best(i).value)}, offset ${short(best(i).offset)}`;
   const sentence = select("sentence", "Sentence", () =>
-    model.get("_words").map((words, i) => [i, words.join(" ")]));
-  const any = select("head", "Any head", everyHead);
-  const other = select("other", "Compare with", () => [[-1, "no other head"], ...everyHead()]);
-
-  const group = unique("gallery");
-  const list = el("fieldset", { class: "mha-named" }, el("legend", {}, "Heads, by what was measured"));
-  const choices = named.map((i) => {
-    const one = best(i), chosen = radio(model, "head", group, i,
-      `${label(i)}, ${one.name}: right in ${short(one.value)}, best offset ${short(one.offset)}`);
-    list.append(el("span", { class: "mha-option" }, el("b", {}, label(i)), el("span", {}, one.name),
-      el("span", { class: "mha-value" }, short(one.value)),
-      el("span", { class: "mha-chance" }, `offset ${short(one.offset)}`), chosen.input));
-    return chosen;
-  });
+    model.get("_words").map((words, i) => option(i, words.join(" "))));
+  const one = select("head", "Head", () => [
+    el("optgroup", { label: "Relations: how often right" }, ...named.map((i) => option(i, measured(i)))),
+    el("optgroup", { label: "All others" }, ...heads.map((_, i) => i)
+      .filter((i) => !named.includes(i)).map((i) => option(i, called(i)))),
+  ], { size: 9 });
+  const other = select("other", "Compare with", () =>
+    [option(-1, "no other head"), ...heads.map((_, i) => option(i, called(i)))]);
 
   const line = el("div", { class: "mha-sentence", role: "radiogroup", "aria-label": "Word that asks" });
   const arcs = el("svg", { class: "mha-arcs", "aria-hidden": "true" });
@@ -81,8 +73,7 @@ function render(context) {
   function look() {
     const { words, n, at } = drawn, head = model.get("head"), second = model.get("other");
     const asks = Math.min(model.get("word"), words.length - 1);
-    [any, other, sentence].forEach((control) => control.follow());
-    choices.forEach((one) => one.follow());
+    [one, other, sentence].forEach((control) => control.follow());
     [...line.children].forEach((button, i) => {
       const share = asks < 0 ? 0 : at(head, asks + 1, i + 1);
       button.setAttribute("aria-checked", String(i === asks));
@@ -152,11 +143,11 @@ function render(context) {
   });
 
   view = show(context, {
-    name: "Head gallery", controls: [sentence, any, other], also: ["head", "other", "word", "_words", "_heads"], draw,
+    name: "Head gallery", controls: [sentence, other], also: ["head", "other", "word", "_words", "_heads"], draw,
   });
   view.section.classList.add("mha-gallery");
-  view.result.append(stage, el("div", { class: "mha-beside" }, list,
-    el("figure", {}, mapName, el("div", { class: "mha-canvas" }, map), measures)));
+  view.result.append(stage, el("div", { class: "mha-beside" }, one.row,
+    el("figure", {}, mapName, el("div", { class: "mha-canvas" }, map))), measures);
   new ResizeObserver(() => drawn && drawArcs()).observe(stage);
   view.redraw();
 }

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import re
 
 import numpy as np
 import pytest
@@ -61,15 +60,15 @@ def test_every_word_of_a_sentence_by_keyboard(gallery):
 @pytest.mark.parametrize(("sentence", "head", "word"), [(4, "4-2", 8), (17, "1-3", 5)])
 def test_another_sentence_another_head(gallery, sentence, head, word):
     gallery.get_by_label("Sentence").select_option(index=sentence)
-    gallery.get_by_label("Any head").select_option(index=HEADS.index(head))
+    gallery.get_by_label("Head", exact=True).select_option(str(HEADS.index(head)))
     gallery.locator(".mha-sentence").get_by_role("radio").nth(word).click()
     expect(gallery, sentence, head, word)
 
 
 def test_a_head_from_the_list_shows_its_measures(gallery):
-    gallery.locator(".mha-named").get_by_role(
-        "radio", name=re.compile("^3-1, object → verb")
-    ).check(force=True)
+    gallery.get_by_label("Head", exact=True).select_option(
+        label="3-1: object → verb .75, offset .35"
+    )
     gallery.get_by_role("radio", name="queen").click()
     expect(gallery, 0, "3-1", 4)
     found = next(
@@ -101,6 +100,15 @@ def test_two_heads_are_compared(gallery):
     assert (
         f"Head 3-9: “she” takes {two_digits(weights[32, 7, most + 1])} from “{words[most]}”" in said
     )
+
+
+def test_all_is_on_one_screen(visit, site):
+    for name in ("index", "05_trained_model"):
+        page = visit(viewport={"width": 1280, "height": 800}).open(f"{site}/chapters/{name}.html")
+        gallery = page.get_by_role("region", name="Head gallery", exact=True)
+        assert gallery.bounding_box()["height"] <= 760
+        gallery.get_by_label("Compare with").select_option(label="4-2: determiner → noun")
+        assert gallery.bounding_box()["height"] <= 800
 
 
 @pytest.mark.parametrize("width", [1280, 320])

@@ -105,6 +105,12 @@ def test_where_a_weight_is_0_so_is_the_gradient(rng, z):
     assert np.isfinite(d_z).all()
 
 
+def test_a_gradient_of_inf_where_the_weight_is_0_spoils_neither_its_row_nor_another():
+    weights = np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25]])
+    d_z = softmax_backward([[4.0, 0.0, INF], [4.0, 0.0, 8.0]], weights)
+    assert_array_equal(d_z, [[1.0, -1.0, 0.0], [0.25, -1.5, 1.25]])
+
+
 @pytest.mark.parametrize(
     ("d_type", "weights_type", "result"),
     [
