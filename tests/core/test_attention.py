@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mha_lib import causal_mask, scaled_dot_product_attention
+from mha_lib import causal_mask, scaled_dot_product_attention, softmax
 from mha_lib._blocked import attend_in_blocks
 from mha_lib.attention import scaled_dot_product_attention_backward
 from tests import reference
@@ -364,6 +364,13 @@ def test_products_that_overflow_with_both_signs_are_added_up_right(dtype):
     with np.errstate(all="ignore"):  # as its caller does
         in_blocks = attend_in_blocks(q[None], k[None], v[None])
     assert_allclose(in_blocks[0], out, rtol=1e-6)
+
+
+def test_a_row_with_a_tiny_number_beside_huge_ones_is_added_up_right_too():
+    q = np.array([[-1e300, -1e300, 1e-300]])
+    k = np.array([[1e300, -1e300, 0.0], [0.0, 0.0, 1e300]])  # scores: 0, and 1 / sqrt(3)
+    _, weights = scaled_dot_product_attention(q, k, np.eye(2))
+    assert_allclose(weights, [softmax([0, 1 / np.sqrt(3)])], rtol=1e-12)
 
 
 def test_a_score_that_only_overflows_on_the_way_is_finite():
