@@ -31,6 +31,8 @@ function render(context) {
       },
     };
   }
+  const kinds = ({ kinds: all = {} }) => Object.entries(all)
+    .map(([kind, { accuracy, n }], i) => `${i ? "," : "; by kind:"} ${kind} ${short(accuracy)} of ${n}`).join("");
   const option = (value, text) => el("option", { value }, text);
   const called = (i) => (best(i) ? `${label(i)}: ${best(i).name}` : label(i));
   const measured = (i) => `${called(i)} ${short(best(i).value)}, offset ${short(best(i).offset)}`;
@@ -91,7 +93,7 @@ function render(context) {
       el("b", {}, short(one.value)), ` ${one.measure}, ${one.text}, n = ${one.n}; `,
       one.offset === undefined ? `an even head: ${short(one.even)}`
         : `best offset ${short(one.offset)}, nearest word of the right class ${short(one.rule)}, ` +
-          `untrained ${short(one.untrained)}`)));
+          `untrained ${short(one.untrained)}` + kinds(one))));
     if (!heads[head].measures.length) measures.append(el("li", {}, "Nothing that was measured names this head."));
     const says = (i) => {
       if (asks < 0) return `Head ${label(i)}: all words at once.`;

@@ -75,6 +75,10 @@ class HeadGallery(FrameWidget):
             self._maps = [_decoded(one, len(names)) for one in stored["sentences"]]
             words = [one["words"] for one in stored["sentences"]]
         else:
+            if isinstance(sentences, str):
+                raise TypeError(
+                    f"sentences must be a list of texts, not one: use sentences=[{sentences!r}]"
+                )
             if encoder is None:
                 raise ValueError("sentences of your own need encoder: pass Encoder.load()")
             if (n_heads := encoder.n_layers * encoder.n_heads) != len(names):

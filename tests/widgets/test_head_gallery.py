@@ -75,11 +75,12 @@ def vocabulary(words):
         ({"word": "king"}, r"word='king' is not there: use one of 'the', 'general'"),
         ({"word": 12}, r"word=12, but there are 12 words: use word <= 11"),
         ({"sentence": 18}, r"sentence=18, but there are 18 sentences: use sentence <= 17"),
+        ({"sentences": "a b"}, r"must be a list of texts, not one: use sentences=\['a b'\]"),
         ({"sentences": ["a b"]}, r"sentences of your own need encoder: pass Encoder.load\(\)"),
     ],
 )
 def test_bad_settings_are_refused(options, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((TypeError, ValueError), match=said):
         HeadGallery(GALLERY, **options)
 
 
