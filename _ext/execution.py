@@ -47,8 +47,8 @@ class Client(NotebookClient):
 class BookClient(Client):
     """Runs a notebook of the book.
 
-    It tells which cell takes long, names notebook and cell in errors, and takes a cell that writes
-    to stderr for one that failed.
+    It tells which cell takes long, names notebook and cell in errors, takes a cell that writes to
+    stderr for one that failed, and keeps a line whole that was printed in parts.
 
     Parameters
     ----------
@@ -78,6 +78,7 @@ class BookClient(Client):
             raise
         finally:
             telling.cancel()
+        _join_streams(cell)
         for output in cell.get("outputs", ()):
             if output.get("name") == "stderr":
                 raise CellExecutionError(
@@ -86,6 +87,18 @@ class BookClient(Client):
                     output.text,
                 )
         return cell
+
+
+def _join_streams(cell):
+    """Put together what a stream sent in parts, which myst-nb would show as lines of their own."""
+    joined = []
+    for output in cell.get("outputs", ()):
+        name = output.get("name")
+        if joined and name is not None and joined[-1].get("name") == name:
+            joined[-1]["text"] += output["text"]
+        else:
+            joined.append(output)
+    cell["outputs"] = joined
 
 
 async def _tell(place, cell):

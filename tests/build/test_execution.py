@@ -121,6 +121,17 @@ def test_the_client_of_make_notebooks_does_not_lose_the_answer(sent, seconds, tm
     assert notebook.cells[1].outputs[0].text == "after\n"
 
 
+def test_a_line_that_is_printed_in_parts_is_one_line(tmp_path):
+    notebook = notebook_of(
+        "import time\nfor part in 'one line\\n':\n"
+        "    print(part, end='', flush=True)\n    time.sleep(0.05)",
+        "x = 5",
+    )
+    execution.BookClient(notebook, tmp_path / "page.ipynb", timeout=TIMEOUT).execute()
+    assert [output.text for output in notebook.cells[0].outputs] == ["one line\n"]
+    assert notebook.cells[1].outputs == []
+
+
 def test_nbclient_as_it_is_loses_the_answer(sent, seconds):
     """Where this fails, nbclient was mended, and our mend can go."""
     NotebookClient(notebook_of(INTERACT), timeout=3).execute()
