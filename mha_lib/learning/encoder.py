@@ -484,8 +484,8 @@ class Encoder:
 def gelu(x: ArrayLike) -> FloatArray:
     r"""Return what a layer's network does to each number: small and negative ones nearly vanish.
 
-    .. math:: \operatorname{gelu}(x) = x\, \Phi(x)
-              = \frac x2 \left(1 + \operatorname{erf} \frac x{\sqrt 2}\right)
+    .. math:: \operatorname{gelu}(x)
+              = \tfrac x2 \left(1 + \operatorname{erf} \tfrac x{\sqrt 2}\right)
 
     Parameters
     ----------
