@@ -91,8 +91,10 @@ class BookClient(Client):
 
 def _join_streams(cell):
     """Put together what a stream sent in parts, which myst-nb would show as lines of their own."""
+    if "outputs" not in cell:  # text
+        return
     joined = []
-    for output in cell.get("outputs", ()):
+    for output in cell["outputs"]:
         name = output.get("name")
         if joined and name is not None and joined[-1].get("name") == name:
             joined[-1]["text"] += output["text"]

@@ -15,6 +15,7 @@ from bench.heads.sentences import ANTECEDENT, RELATIONS, read_sentences, sha256
 from mha_lib.learning.encoder import Encoder
 from mha_lib.learning.pruning import greedy_order
 from mha_lib.learning.relations import wilson_interval
+from mha_lib.widgets import HeadGallery
 
 FILES = (measuring.HEADS, measuring.GALLERY, measuring.FEATURE)
 
@@ -332,3 +333,58 @@ def test_what_follows_from_other_numbers_does(heads):
             assert line["interval"] in [measuring.digits(wilson_interval(k, n)) for k in right]
             best = max(line["first three"].values())
             assert line["accuracy choosing"] == best == line["first three"][line["head"]]
+
+
+def by_relation(table):
+    return {line["relation"]: line for line in table}
+
+
+def test_what_chapter_5_says_of_relations_in_words(heads):
+    """The figures are compared where the page prints them."""
+    own = by_relation(heads["relations"]["made up"]["rows"])
+    ewt, gum = (by_relation(one["rows"]) for one in heads["relations"]["natural"])
+    carried = heads["relations"]["natural"][0]["heads of made-up text"]
+    for line in (*own.values(), *ewt.values(), *gum.values()):
+        assert line["interval"][0] > np.mean(line["untrained"]), "far above untrained heads"
+    assert own["adjective → noun"]["head"] == carried["adjective → noun"]["head"] == "4-2"
+    lost = 1 - carried["adjective → noun"]["accuracy"] / own["adjective → noun"]["accuracy"]
+    assert 0.28 < lost < 0.38, "about a third of its hits"
+    for name in ("adjective → noun", "subject → verb"):
+        assert carried[name]["interval"][1] < ewt[name]["offset accuracy"]
+    for table in (ewt, gum):
+        won = [line for line in table.values() if line["head"] == "3-9"]
+        assert len(won) == 4
+        assert all(line["far"]["offset"] == 2 for line in won), "two words on"
+        assert all(line["far"]["accuracy"] < line["far"]["offset accuracy"] for line in won)
+        assert table["object → verb"]["head"] == "3-1"
+        assert table["object → verb"]["holds"]
+        assert table["object → verb"]["interval"][1] < table["object → verb"]["rule accuracy"]
+    assert carried["preposition → noun"]["head"] == "2-8"
+    assert carried["preposition → noun"]["holds"]
+    pronouns = heads["relations"]["natural"][1]["pronouns"]["reporting"]
+    low, high = pronouns["it"]["heads"]["2-4"]["interval"]
+    assert low < pronouns["it"]["rule accuracy"] < high, "no better than the nearest noun"
+    for kind in ("he / she", "they"):
+        assert pronouns[kind]["heads"]["2-4"]["interval"][0] > pronouns[kind]["rule accuracy"]
+
+
+def test_what_chapter_5_says_of_removal_in_words(heads):
+    found = heads["removal"]
+    tuned = found["overtuned"]
+    greedy = np.array(found["greedy"]["curve"])[tuned["removed"]]
+    assert np.abs(greedy - tuned["curve"]).max() < 0.035, "falls about as the greedy order does"
+    known = tuned["curve on what it was tuned on"]
+    assert known[:-1] == [known[0]] * (len(known) - 1), "loses nothing on these ten"
+    assert abs(found["one head a layer"]["loss"] - found["loss without any"]["loss"]) < 0.01
+    nearer = [one["paraphrase nearer than its decoy"] for one in found["found"].values()]
+    assert [round(one * found["n triplets"]) for one in nearer] == [13, 4]
+
+
+def test_what_chapter_5_says_of_he_for_she(heads):
+    """In head 2-4, the line to "queen" becomes thinner and stays the thickest."""
+    she, he = (HeadGallery(measuring.GALLERY, sentence=i, word=6).weights()[7] for i in (0, 1))
+    queen, general = 5, 2
+    assert [round(float(row[i]), 2) for i in (queen, general) for row in (she, he)] == [
+        0.61, 0.23, 0.02, 0.13,
+    ]  # fmt: skip
+    assert he[1:-1].argmax() + 1 == queen

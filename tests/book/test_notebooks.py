@@ -3,6 +3,7 @@
 import ast
 import re
 
+import nbformat
 import pytest
 from nbconvert import ScriptExporter
 
@@ -67,6 +68,7 @@ def test_every_output_can_be_read(path):
 def test_stored_form_is_the_normalised_form(path):
     notebook = notebooks.read(path)
     assert notebook == notebooks.normalised(notebook), "run `make notebooks`"
+    nbformat.validate(notebook)
 
 
 def test_other_tools_know_that_it_is_python(path):

@@ -20,6 +20,7 @@ from nbclient.output_widget import OutputWidget
 
 from _ext import execution
 from assignments.grader import execute as grader
+from mha_lib.learning.weights import weights_folder
 from tests import notebooks
 from tests.grader import assignment
 
@@ -34,6 +35,12 @@ def hurried(model, task, recipe, seed, n_sequences, **options):
     return run(model, task, replace(recipe, n_steps=2, n_warm_up=1), seed, 8, **options)
 experiments._run = hurried
 """
+
+
+def live(path):
+    """Return the cells of a notebook that are for Jupyter alone."""
+    cells = notebooks.read(path).cells
+    return [cell for cell in cells if notebooks.LIVE & {*cell.metadata.get("tags", ())}]
 
 
 def notebook_of(*sources):
@@ -127,9 +134,25 @@ def test_a_line_that_is_printed_in_parts_is_one_line(tmp_path):
         "    print(part, end='', flush=True)\n    time.sleep(0.05)",
         "x = 5",
     )
+    notebook.cells.append(nbformat.v4.new_markdown_cell("words"))
     execution.BookClient(notebook, tmp_path / "page.ipynb", timeout=TIMEOUT).execute()
     assert [output.text for output in notebook.cells[0].outputs] == ["one line\n"]
     assert notebook.cells[1].outputs == []
+    nbformat.validate(notebook)
+
+
+@pytest.mark.parametrize("path", [p for p in notebooks.PATHS if live(p)], ids=lambda p: p.stem)
+def test_cells_for_jupyter_alone_run_in_jupyter(path):
+    """No page and no comparison runs them."""
+    notebook = notebooks.read(path)
+    source = live(path)[0].source
+    if "Encoder.load" in source and not weights_folder().is_dir():
+        pytest.skip("the weights are not there: run `make weights`")
+    for cell in notebook.cells:
+        cell.metadata.pop("tags", None)
+    execution.BookClient(notebook, path).execute()
+    outputs = next(cell.outputs for cell in notebook.cells if cell.source == source)
+    assert any("application/vnd.jupyter.widget-view+json" in one.get("data", ()) for one in outputs)
 
 
 def test_nbclient_as_it_is_loses_the_answer(sent, seconds):
