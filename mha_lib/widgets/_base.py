@@ -32,9 +32,11 @@ def front_end(name):
     )
 
 
-def style():
-    """Return the style sheet, the same for all widgets."""
-    return (FOLDER / "common.css").read_text(encoding="utf-8")
+def style(name):
+    """Return the style sheet of a widget: the common part and its own part, in this order."""
+    return "\n".join(
+        (FOLDER / f"{part}.css").read_text(encoding="utf-8") for part in ("common", name)
+    )
 
 
 class Whole(traitlets.TraitType):

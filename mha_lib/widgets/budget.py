@@ -51,7 +51,7 @@ class Budget(FrameWidget):
     """
 
     _esm = front_end("budget")
-    _css = style()
+    _css = style("budget")
 
     settings = frame_settings = ("n", "d", "n_heads", "n_kv_heads")
     problem_settings = ("d", "n_heads", "n_kv_heads")

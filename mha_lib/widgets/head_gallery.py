@@ -47,7 +47,7 @@ class HeadGallery(FrameWidget):
     """
 
     _esm = front_end("head_gallery")
-    _css = style()
+    _css = style("head_gallery")
 
     settings = frame_settings = ("sentence",)
     sentence = Whole(0, minimum=0)

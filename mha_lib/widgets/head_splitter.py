@@ -53,7 +53,7 @@ class HeadSplitter(FrameWidget):
     """
 
     _esm = front_end("head_splitter")
-    _css = style()
+    _css = style("head_splitter")
 
     settings = frame_settings = problem_settings = ("n_heads", "d")
     tokens = Words()

@@ -41,7 +41,7 @@ class OneDistribution(FrameWidget):
     """
 
     _esm = front_end("one_distribution")
-    _css = style()
+    _css = style("one_distribution")
 
     settings = frame_settings = ("score", "n", "n_heads")
     score = Number(1.5)

@@ -50,7 +50,7 @@ class Pruning(FrameWidget):
     """
 
     _esm = front_end("pruning")
-    _css = style()
+    _css = style("pruning")
 
     settings = frame_settings = problem_settings = ("study", "kept")
     study = traitlets.Unicode().tag(sync=True)

@@ -44,7 +44,7 @@ class TrainingPlayback(FrameWidget):
     """
 
     _esm = front_end("training_playback")
-    _css = style()
+    _css = style("training_playback")
 
     settings = frame_settings = ("step",)
     step = Whole(0, minimum=0)
