@@ -22,6 +22,7 @@ ALONE = ["pytest", "-q"]
 SHARED = [*ALONE, "-n", "logical", "--dist"]
 WAITING = str((os.cpu_count() or 1) + 1)  # one more than cores: who visits a page often waits
 LATER = [f"--ignore=tests/{folder}" for folder in ("browser", "build", "grader", "measured")]
+NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval.ini"]
 LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
 BUILD = ["jupyter-book", "build", ".", "--all", "-W", "-n", "--keep-going"]
@@ -44,7 +45,7 @@ TEST = CHECK | {
     # For the pages, to compare what they print, and to grade: all run notebooks.
     "the book, its notebooks, the grader": [
         BUILD,
-        [*ALONE, "--nbval", "--nbval-current-env", "chapters"],
+        [*ALONE, *NBVAL, "chapters"],
         [*ALONE, GRADER],
     ],
     # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.

@@ -1,4 +1,4 @@
-"""What the book draws with matplotlib and SVG, and the measurement of speed that it shows.
+"""What the book draws with matplotlib and SVG, its tables, and the measurement of speed.
 
 `mha_lib.figures.plots` has the figures of the chapters; it alone needs matplotlib.
 """
@@ -6,5 +6,6 @@
 from mha_lib.figures.diagram import MechanismDiagram
 from mha_lib.figures.palette import head_colour, ink
 from mha_lib.figures.speed import measured
+from mha_lib.figures.table import Table
 
-__all__ = ["MechanismDiagram", "head_colour", "ink", "measured"]
+__all__ = ["MechanismDiagram", "Table", "head_colour", "ink", "measured"]

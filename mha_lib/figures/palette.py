@@ -1,4 +1,4 @@
-"""One colour per head, the same in every figure, diagram and widget of the book.
+"""The colours of the book, the same in every figure, diagram and widget: one for each head.
 
 The colours can be told apart by readers with the common kinds of colour blindness, and in
 grey print by their lightness in part; heads therefore always carry their number as well.
@@ -24,6 +24,21 @@ HEAD_COLOURS = [
     "#7F6A00",  # olive
     "#555555",  # grey
 ]
+
+# What belongs to no head, as (light, dark).  Figures are drawn in the light colours; the book's
+# pages turn them into the CSS variables `--mha-NAME`, which follow the reader's theme.
+TOKENS = {
+    "ink": ("#1f2733", "#ced6dd"),  # text, axes
+    "soft": ("#48566b", "#9ca4af"),  # what matters less
+    "line": ("#c9ced5", "#48566b"),  # grids and frames
+    "page": ("#ffffff", "#14181e"),
+    "mark": ("#b3261e", "#ff8a80"),  # what cannot be, is lost or is left over
+    "curve-1": ("#882255", "#e58fb8"),  # curves of quantities
+    "curve-2": ("#117733", "#63c482"),
+    "curve-3": ("#4a3aa7", "#a79bf0"),
+}
+INK, SOFT, LINE, PAGE, MARK, *_ = (light for light, _ in TOKENS.values())
+CURVE_COLOURS = [INK, *(light for name, (light, _) in TOKENS.items() if name[:5] == "curve")]
 
 # The colour map of attention weights, viridis, at 0, 1/16, ..., 1: what `plots` shows them in.
 WEIGHT_COLOURS = (

@@ -1,6 +1,7 @@
 """Figures of the book.  Every function takes arrays and axes, draws, and returns the axes."""
 
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,17 @@ from numpy.typing import ArrayLike
 
 from mha_lib import _check
 from mha_lib._types import FloatArray, IntArray
-from mha_lib.figures.palette import HEAD_COLOURS, head_colour, ink
+from mha_lib.figures.palette import (
+    CURVE_COLOURS,
+    HEAD_COLOURS,
+    INK,
+    LINE,
+    MARK,
+    PAGE,
+    SOFT,
+    head_colour,
+    ink,
+)
 
 with _check.needing("mha_lib.figures.plots"):
     import matplotlib.pyplot as plt
@@ -18,13 +29,11 @@ with _check.needing("mha_lib.figures.plots"):
     from matplotlib.colors import ListedColormap
     from matplotlib.ticker import MaxNLocator
 
-# Narrow and with large type, so that a figure shrunk to a telephone's width can still be read.
-FIGURE_WIDTH = 5.2  # inches
-FONT_SIZE = 12  # points
+# A page's column is a quarter wider, a telephone not quite two thirds as wide: type that is a
+# little small here can be read on both.
+FIGURE_WIDTH = 5.8  # inches
+FONT_SIZE = 10.5  # points
 
-
-# Curves of quantities, which belong to no head: other colours, and dashes and markers beside them.
-CURVE_COLOURS = ("#222222", "#882255", "#117733", "#332288")
 WEIGHT_MAP = "viridis"  # one map, always from 0 to 1, for attention weights
 
 
@@ -32,17 +41,29 @@ def use_style() -> None:
     """Set fonts, sizes and background for all figures of a notebook, and have it show them."""
     plt.rcParams.update(
         {
-            "figure.figsize": (FIGURE_WIDTH, 3.6),
+            "figure.figsize": (FIGURE_WIDTH, 3.4),
             "figure.constrained_layout.use": True,
-            "figure.facecolor": "white",
-            "savefig.facecolor": "white",
+            "figure.facecolor": PAGE,
+            "savefig.facecolor": PAGE,
             "font.size": FONT_SIZE,
+            "text.color": INK,
             "axes.titlesize": FONT_SIZE,
+            "axes.edgecolor": SOFT,
+            "axes.labelcolor": INK,
+            "xtick.color": SOFT,
+            "ytick.color": SOFT,
+            "xtick.labelcolor": INK,
+            "ytick.labelcolor": INK,
+            "grid.color": LINE,
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.prop_cycle": plt.cycler(color=HEAD_COLOURS),
             "legend.frameon": False,
             "lines.linewidth": 2,
+            "image.interpolation": "none",  # one square a number, whatever the size
+            # Words stay words, in the page's own type, and two runs give the same file.
+            "svg.fonttype": "none",
+            "svg.hashsalt": "mha_lib",
         }
     )
     try:
@@ -54,7 +75,8 @@ def use_style() -> None:
     if hasattr(shell, "kernel") and plt.get_backend().lower() in cannot_show:
         # MPLBACKEND=Agg, say, which servers set for scripts, loses every figure of a notebook.
         shell.enable_matplotlib("inline")
-    set_matplotlib_formats("retina")
+    # Lines and words that follow the page's theme; all figures are equally wide.
+    set_matplotlib_formats("svg", bbox_inches=None, metadata={"Date": None})
 
 
 def panel_axes(n_panels: int, n_columns: int = 2, panel_height: float = 2.6) -> list[Axes]:
@@ -91,7 +113,7 @@ def plot_weight_rows(rows: ArrayLike, names: str | Sequence[str], ax: Axes) -> A
     rows : float array, (r, n)
         One row of weights per series.
     names : list of str, length r, or str for one row
-        What to call each row in the legend.
+        What to call each row, beside its tallest bar.
     ax : matplotlib Axes
 
     Returns
@@ -107,11 +129,16 @@ def plot_weight_rows(rows: ArrayLike, names: str | Sequence[str], ax: Axes) -> A
         bars = ax.bar(np.arange(1, n + 1) + offset, row, width, color=head_colour(i), label=name)
         for bar in bars:  # a pattern beside the colour, for grey print
             bar.set_hatch(("", "///", "...", "xxx")[i % 4])
-            bar.set_edgecolor("white")
+            bar.set_edgecolor(PAGE)
+        # Over the row's tallest bar, to its right, where the others are low.
+        tallest = int(np.argmax(row))
+        if n_rows > 1:
+            ax.annotate(
+                name, (tallest + 1 + offset, row[tallest]), (5, -2), textcoords="offset points",
+                va="top" if i == 0 else "bottom", fontweight="bold",
+            )  # fmt: skip
     ax.set(xlabel="token", ylabel="weight", ylim=(0, None))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if n_rows > 1:
-        ax.legend()
     return ax
 
 
@@ -147,7 +174,7 @@ def plot_bisector(cosine: float, ax: Axes, title: str = "") -> Axes:
         if name != "a":
             ax.plot(*np.transpose([tip, foot]), ":", color=colours[name])
     turn = np.linspace(0, angle, 50)
-    ax.plot(0.25 * np.cos(turn), 0.25 * np.sin(turn), color=HEAD_COLOURS[7], linewidth=1)
+    ax.plot(0.25 * np.cos(turn), 0.25 * np.sin(turn), color=SOFT, linewidth=1)
     ax.set(xlim=(-0.2, 1.3), ylim=(-0.15, 1.25), xticks=[], yticks=[])
     ax.set_xlabel(f"angle {np.degrees(angle):.0f}°\neach error {np.sin(angle / 2) ** 2:.3f}")
     ax.set_title(title)
@@ -160,11 +187,11 @@ def _frontier(best_errors, ax):
     """Draw the best errors that one row can have, and mark the least sum of them."""
     middle = np.argmin(np.sum(best_errors, axis=0))
     fetch, average = best_errors[0][middle], best_errors[1][middle]
-    ax.plot(*best_errors, color=HEAD_COLOURS[0], linewidth=3)
-    ax.plot(fetch, average, marker="o", markersize=9, color=HEAD_COLOURS[0])
+    ax.plot(*best_errors, color=INK, linewidth=3)
+    ax.plot(fetch, average, marker="o", markersize=9, color=INK)
     ax.text(fetch - 0.02, average - 0.02, f"best sum:\n{fetch:.3f} + {average:.3f}",
-            color=HEAD_COLOURS[0], ha="right", va="top")  # fmt: skip
-    ax.text(0.01, 0.5, "curve:\nbest rows", color=HEAD_COLOURS[0])
+            ha="right", va="top")  # fmt: skip
+    ax.text(0.01, 0.5, "curve:\nbest rows")
     # The axes start below 0, so that what lies in the corner hides no label.
     ax.set(xlabel="error of fetching", ylabel="error of averaging",
            xlim=(-0.04, 1.02), ylim=(-0.04, 1.02))  # fmt: skip
@@ -188,11 +215,12 @@ def plot_frontier(
     -------
     ax : matplotlib Axes
     """
-    ax.scatter(*errors, s=3, color=HEAD_COLOURS[7], alpha=0.4, linewidths=0)
+    # Ten thousand dots are a picture in the picture.
+    ax.scatter(*errors, s=3, color=HEAD_COLOURS[0], alpha=0.4, linewidths=0, rasterized=True)
     _frontier(best_errors, ax)
-    ax.text(0.5, 0.96, "each dot: one random row", color=HEAD_COLOURS[7], ha="center")
-    ax.plot(0, 0, marker="*", markersize=16, color=HEAD_COLOURS[5], linestyle="")
-    ax.text(0.05, 0, "both jobs done", color=HEAD_COLOURS[5], va="center")
+    ax.text(0.5, 0.96, "each dot: one random row", ha="center")
+    ax.plot(0, 0, marker="*", markersize=16, color=MARK, linestyle="")
+    ax.text(0.05, 0, "both jobs done", color=MARK, va="center")
     return ax
 
 
@@ -215,9 +243,12 @@ def plot_trained_frontier(
     """
     _frontier(best_errors, ax)
     for i, (name, errors) in enumerate(trained.items()):
-        ax.plot(*np.transpose(errors), marker="os"[i % 2], markersize=8, linestyle="", label=name,
-                color=CURVE_COLOURS[i % 4])  # fmt: skip
-    ax.legend(loc="upper right")
+        colour = CURVE_COLOURS[1 + i % 3]
+        ax.plot(*np.transpose(errors), marker="os"[i % 2], markersize=8, linestyle="",
+                color=colour)  # fmt: skip
+        # Beside the dot that is farthest from all corners of the plot but its own.
+        x, y = max(np.array(errors), key=lambda point: point.min())
+        ax.annotate(name, (x, y), (9, 5), textcoords="offset points", color=colour)
     return ax
 
 
@@ -334,7 +365,7 @@ def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
     """
     n_heads, d = np.shape(depends)
     picture = np.where(depends, np.arange(1, n_heads + 1)[:, None], 0)
-    colours = ListedColormap(["#f2f2f2", *(head_colour(head) for head in range(n_heads))])
+    colours = ListedColormap([LINE, *(head_colour(head) for head in range(n_heads))])
     ax.imshow(picture, cmap=colours, vmin=0, vmax=n_heads, aspect="auto")
     for head, column in np.argwhere(depends):
         ax.text(column, head, "yes", ha="center", va="center", color=ink(head_colour(head)),
@@ -344,22 +375,41 @@ def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
     ax.set(xlabel="column of the output")
     ax.set_xticks(np.arange(1, d) - 0.5, minor=True)
     ax.set_yticks(np.arange(1, n_heads) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=2)
+    ax.grid(which="minor", color=PAGE, linewidth=2)
     ax.tick_params(which="both", length=0)
     return ax
 
 
 def _plot_curves(x, series, ax, y_label):
     """Draw the series over ``x`` in powers of two, told apart by more than colour."""
-    for i, (name, values) in enumerate(series.items()):
-        style = {"linestyle": ("-", "--", ":", "-.")[i % 4], "marker": "osD^"[i % 4]}
-        ax.plot(x, values, label=name, color=CURVE_COLOURS[i % 4], **style)
+    for i, (values, marker) in enumerate(zip(series.values(), "osD^", strict=False)):
+        ax.plot(x, values, marker=marker, color=CURVE_COLOURS[i])
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.set_xticks(x, [str(tick) for tick in x])
     ax.yaxis.set_major_formatter(y_label)
     ax.minorticks_off()
-    ax.legend()
+    _name_ends(ax, series, ((x[-1], np.asarray(values)[-1]) for values in series.values()))
+
+
+def _name_ends(ax, names, ends, apart=0.08):
+    """Write each curve's name behind its right end, in its colour; names keep their distance.
+
+    ``ends`` are in the units of the data; ``apart`` is that distance for each line of a name, as
+    a share of the axes' height.
+    """
+    to_axes = ax.transData + ax.transAxes.inverted()
+    heights = [to_axes.transform(end)[1] for end in ends]
+    wrapped = [textwrap.fill(name, 17) for name in names]
+    lowest = -np.inf
+    for i in np.argsort(heights, kind="stable"):
+        half = apart * (1 + wrapped[i].count("\n")) / 2
+        at = max(heights[i], lowest + half)
+        lowest = at + half
+        ax.annotate(
+            wrapped[i], (1, at), (8, 0), "axes fraction", textcoords="offset points",
+            va="center", color=CURVE_COLOURS[i % 4], linespacing=1.1,
+        )  # fmt: skip
 
 
 def plot_against_heads(
@@ -449,12 +499,12 @@ def plot_steps(series: Mapping[str, tuple[ArrayLike, ArrayLike]], ax: Axes, ylab
     -------
     ax : matplotlib Axes
     """
-    for i, (name, (steps, values)) in enumerate(series.items()):
-        ax.plot(steps, values, label=name, color=CURVE_COLOURS[i % 4],
-                linestyle=("-", "--", ":", "-.")[i % 4])  # fmt: skip
+    for i, (steps, values) in enumerate(series.values()):
+        ax.plot(steps, values, color=CURVE_COLOURS[i % 4])
     ax.set(xlabel="training step", ylabel=ylabel, xlim=(0, None), ylim=(0, None))
     if len(series) > 1:
-        ax.legend()
+        ends = ((np.asarray(x)[-1], np.asarray(y)[-1]) for x, y in series.values())
+        _name_ends(ax, series, ends, apart=0.14)
     return ax
 
 

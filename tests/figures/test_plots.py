@@ -63,7 +63,7 @@ def test_bars_have_the_height_of_the_weights():
     ax = plots.plot_weight_rows(rows, ["one", "two"], plt.subplots()[1])
     heights = [[bar.get_height() for bar in container] for container in ax.containers]
     np.testing.assert_array_equal(heights, rows)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
+    assert [(text.get_text(), text.xy[1]) for text in ax.texts] == [("one", 0.5), ("two", 0.8)]
 
 
 def test_frontier_shows_all_points():
@@ -82,8 +82,11 @@ def test_trained_layers_are_drawn_where_their_errors_are():
     trained = {"a": np.array([[0.1, 0.3], [0.2, 0.7]]), "b": np.array([[0.9, 0.4]])}
     ax = plots.plot_trained_frontier(best, trained, plt.subplots()[1])
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), best.T)
-    for line, (name, errors) in zip(ax.lines[2:], trained.items(), strict=True):
-        assert line.get_label() == name
+    names = [text for text in ax.texts if text.get_text() in trained]
+    for line, name, (called, errors) in zip(ax.lines[2:], names, trained.items(), strict=True):
+        assert name.get_text() == called
+        assert name.xy in [tuple(point) for point in errors]
+        assert name.get_color() == line.get_color()
         np.testing.assert_array_equal(line.get_xydata(), errors)
 
 
@@ -119,10 +122,22 @@ def test_curves_go_through_their_values(plot):
     x, series = np.array([1, 2, 4]), {"a": np.array([3, 5, 7]), "b": np.array([2, 4, 11])}
     ylabel = {"ylabel": "cost"} if plot is plots.plot_against_heads else {}
     ax = plot(x, series, plt.subplots()[1], **ylabel)
-    for line, (name, values) in zip(ax.lines, series.items(), strict=True):
-        assert line.get_label() == name
+    names = ax.texts
+    for line, name, (called, values) in zip(ax.lines, names, series.items(), strict=True):
+        assert name.get_text() == called
+        assert name.get_color() == line.get_color()
         np.testing.assert_array_equal(line.get_xdata(), x)
         np.testing.assert_allclose(line.get_ydata(), values)
+
+
+def test_names_at_the_ends_of_curves_keep_their_order_and_their_distance():
+    x = np.array([1, 2, 4])
+    series = {"upper": x * 8, "a name of two lines": x, "lower": x + 0.001, "flat": 0 * x + 1}
+    ax = plots.plot_against_heads(x, series, plt.subplots()[1], "cost")
+    places = {text.get_text(): text.xy[1] for text in ax.texts}
+    ordered = ["flat", "a name of two\nlines", "lower", "upper"]
+    assert sorted(places, key=places.get) == ordered
+    assert np.diff(sorted(places.values())).min() > 0.079
 
 
 def test_panels_are_as_many_as_asked_for():
