@@ -41,6 +41,8 @@ MENDED = (
     (re.compile(r' role="doc-biblioentry"|(?<=<div) role="list"(?= class="citation-list")'), ""),
     # sphinx-exercise gives all exercises of a page the same ids, which nothing leads to.
     (re.compile(r'(?<=<section) id="(?:exercise|solution)-content"'), ""),
+    # myst-nb names what unfolds otherwise than what is written on it.
+    (re.compile(r'(?<=<summary) aria-label="Toggle hidden content"'), ""),
 )
 SEARCH_EXCERPTS = Path(__file__).with_name("search_excerpts.js")
 # Never loaded by a page that the two functions below have passed.

@@ -7,7 +7,7 @@
   addEventListener("beforeprint", () => {
     chosen = root.dataset.theme;
     root.dataset.theme = "light";
-    opened = [...document.querySelectorAll("details:not([open], .hide)")];
+    opened = [...document.querySelectorAll("details:not([open], .above-input)")];
     for (const part of opened) part.open = true;
   });
   addEventListener("afterprint", () => {

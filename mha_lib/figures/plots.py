@@ -280,7 +280,8 @@ def plot_attention_map(
     )  # fmt: skip
     ax.set_xticks(range(n_keys), tokens[:n_keys], rotation=90)
     ax.set_yticks(range(n_queries), tokens[:n_queries])
-    ax.tick_params(length=0, labelsize=FONT_SIZE - 2)
+    ax.tick_params(length=0, labelsize=FONT_SIZE - 1)
+    ax.spines[:].set_visible(False)
     ax.set_title(title)
     return ax
 
@@ -343,6 +344,7 @@ def plot_role_maps(
     for head, name, ax in zip(heads, names, axes, strict=True):
         ax.imshow(weights[head], cmap=WEIGHT_MAP, vmin=0, vmax=1)
         ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
         colour = head_colour(head)
         ax.set_title(name, color=ink(colour), backgroundcolor=colour, fontsize=FONT_SIZE - 1)
     axes[0].set_ylabel(f"{label}\nquery")
@@ -399,15 +401,21 @@ def _name_ends(ax, names, ends, apart=0.08):
     a share of the axes' height.
     """
     to_axes = ax.transData + ax.transAxes.inverted()
-    heights = [to_axes.transform(end)[1] for end in ends]
+    heights = [float(to_axes.transform(end)[1]) for end in ends]
     wrapped = [textwrap.fill(name, 17) for name in names]
-    lowest = -np.inf
-    for i in np.argsort(heights, kind="stable"):
-        half = apart * (1 + wrapped[i].count("\n")) / 2
-        at = max(heights[i], lowest + half)
-        lowest = at + half
+    half = [apart * (1 + name.count("\n")) / 2 for name in wrapped]
+    order = np.argsort(heights, kind="stable")
+    # Upwards from the lowest, each above the one before; then, from the top, back into the axes.
+    floor, ceiling = -np.inf, 1.0
+    for i in order:
+        heights[i] = max(heights[i], floor + half[i])
+        floor = heights[i] + half[i]
+    for i in order[::-1]:
+        heights[i] = min(heights[i], ceiling - half[i])
+        ceiling = heights[i] - half[i]
+    for i, (name, height) in enumerate(zip(wrapped, heights, strict=True)):
         ax.annotate(
-            wrapped[i], (1, at), (8, 0), "axes fraction", textcoords="offset points",
+            name, (1, height), (8, 0), "axes fraction", textcoords="offset points",
             va="center", color=CURVE_COLOURS[i % 4], linespacing=1.1,
         )  # fmt: skip
 

@@ -202,7 +202,7 @@ def test_paper_shows_what_was_folded_except_code_and_the_screen_folds_it_again(v
     tab = visit().open(f"{site}/chapters/{name}.html")
     unfolded = "document.querySelector('.sd-dropdown').open = true"  # by the reader, to stay so
     folded = """[...document.querySelectorAll("details:not([open]), .toggle-hidden")]
-      .map((part) => part.matches(".hide") ? "code" : part.textContent.trim())"""
+      .map((part) => part.matches(".above-input") ? "code" : part.textContent.trim())"""
     tab.evaluate(unfolded)
     before = tab.evaluate(folded)
     tab.evaluate(f'addEventListener("beforeprint", () => {{ window.paper = {folded}; }})')

@@ -132,10 +132,12 @@ def test_curves_go_through_their_values(plot):
 
 def test_names_at_the_ends_of_curves_keep_their_order_and_their_distance():
     x = np.array([1, 2, 4])
-    series = {"upper": x * 8, "a name of two lines": x, "lower": x + 0.001, "flat": 0 * x + 1}
+    series = {"top": x * 8, "upper": x * 7, "lower": x + 0.001, "a name of two lines": x}
+    series["flat"] = 0 * x + 1
     ax = plots.plot_against_heads(x, series, plt.subplots()[1], "cost")
     places = {text.get_text(): text.xy[1] for text in ax.texts}
-    ordered = ["flat", "a name of two\nlines", "lower", "upper"]
+    assert max(places.values()) < 1
+    ordered = ["flat", "a name of two\nlines", "lower", "upper", "top"]
     assert sorted(places, key=places.get) == ordered
     assert np.diff(sorted(places.values())).min() > 0.079
 
