@@ -63,6 +63,8 @@ EQUIVALENT = {
     "_blocked._one_head: -1 without its sign": (1, "q has two axes there"),
     "_blocked._one_head: 1 -> 2": (1, "0 divided by any number is 0"),
     "_blocked._longest: 0 -> 1": (1, "a larger bound is a bound too"),
+    "_blocked._is_moderate: .max() left out": (1, "more cautious: the other path is right too"),
+    "_blocked._is_moderate: 0 -> 1": (1, "more cautious: the other path is right too"),
     "_blocked._is_moderate: < -> <=": (1, "either way is right at the border"),
     "multihead._refuse_overflow: True -> False": (1, "the names are as many as the arrays"),
     "multihead._refuse_overflow: strict= left out": (1, "the names are as many as the arrays"),
