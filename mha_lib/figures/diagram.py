@@ -8,7 +8,7 @@ import numpy as np
 from mha_lib import _check
 from mha_lib._types import FloatArray, Integer
 from mha_lib.figures.palette import WEIGHT_COLOURS, head_colour, ink
-from mha_lib.multihead import attention_steps, merge_heads
+from mha_lib.multihead import AttentionSteps, attention_steps, merge_heads
 
 INK = "currentColor"  # for numbers that belong to no single head
 LINE = 18  # height of a line of text
@@ -146,7 +146,14 @@ def _describe(x, n_heads, weights, words):
 class _Drawing:
     """One picture, ``width`` units wide, or wider where many numbers need it."""
 
-    def __init__(self, x, w_o, steps, words, width) -> None:
+    def __init__(
+        self,
+        x: FloatArray,
+        w_o: FloatArray,
+        steps: AttentionSteps,
+        words: list[str],
+        width: float,
+    ) -> None:
         self.x, self.w_o, self.steps = x, w_o, steps
         self.is_narrow = width < WIDE
         (n, d), (n_heads, _, d_k) = x.shape, steps.heads.shape
@@ -171,7 +178,8 @@ class _Drawing:
         self.cell = max(self.cell, 6)
         self.side = self.cell * d
         self.width = max(width, before + in_a_row * self.cell + 2 * self.gap)
-        self.front, self.behind = [], []  # ribbons lie behind all else
+        self.front: list[str] = []
+        self.behind: list[str] = []  # ribbons lie behind all else
 
     def svg(self, text):
         """Return the picture, with the text for those who do not see it."""
@@ -188,12 +196,12 @@ class _Drawing:
 
     def project(self):
         """Draw x, q, k and v; return where they end, and where q, k and v start."""
-        n, d, cell, side = *self.x.shape, self.cell, self.side
+        n, cell, side = len(self.x), self.cell, self.side
         self.heading("1 Project: x times w_q, w_k and w_v", 0, 14)
         top = 2 * LINE + 4
         self.row_words(self.label - 4, top)
         self.write("x", self.label, top - 5)
-        end = self.matrix(self.x, [INK] * d, self.label, top)
+        end = self.matrix(self.x, [INK] * self.x.shape[1], self.label, top)
         if self.is_narrow:
             self.arrow(self.label + side / 2, end + 3, 0, 12)
             top, left = end + 2 * LINE, 0

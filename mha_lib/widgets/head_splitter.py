@@ -166,6 +166,7 @@ class HeadSplitter(FrameWidget):
 
     def weights(self) -> FloatArray:
         """Return the attention weights of the present setting, (h, n, n)."""
+        _check.divides("n_heads", self.n_heads, "d", self.d)
         return attention_steps(*self.arrays(), self.n_heads).weights
 
     def choices(self):

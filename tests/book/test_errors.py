@@ -1237,7 +1237,7 @@ BAD_CALLS = [
     # pictures
     (lambda: draw_mechanism(x=ones(6)), ValueError, ["x has shape (6,)", "x[None]"],
      lambda: draw_mechanism(x=ones(6)[None]).text),
-    (lambda: draw_mechanism(tokens=["a"]), ValueError, ["tokens has size 1", "x axis n", "each row"],
+    (lambda: draw_mechanism(tokens=["a"]), ValueError, ["tokens has size 1", "x axis n"],
      lambda: draw_mechanism(tokens=list("abcd")).text),
     (lambda: draw_mechanism(n_heads=4), ValueError, ["n_heads=4", "d=6", "3 or 6"],
      lambda: draw_mechanism(n_heads=3).text),
