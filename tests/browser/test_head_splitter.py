@@ -518,3 +518,31 @@ def test_without_javascript_there_is_a_picture(open_static, visit):
 def test_positions_are_those_of_the_choices(splitter):
     widget = splitter()
     assert [positions(slider(widget, label)) for label in ("heads h", "width d")] == [8, 12]
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+@pytest.mark.parametrize("stored", ["light", "dark"])
+def test_marks_are_seen_in_forced_colours_whatever_theme_is_stored(splitter, system, stored):
+    widget = splitter(HeadSplitter(n_heads=5), forced_colors="active", color_scheme=system)
+    widget.page.evaluate(f"document.documentElement.dataset.theme = '{stored}'")
+    look = "(node, name) => getComputedStyle(node)[name]"
+    highlight, text, page = widget.evaluate(
+        "(node) => ['Highlight', 'CanvasText', 'Canvas'].map((colour) => {"
+        " node.style.forcedColorAdjust = 'none'; node.style.color = colour;"
+        " const found = getComputedStyle(node).color; node.style.color = ''; return found; })"
+    )
+    hatch = widget.locator(".mha-left").first
+    assert text in hatch.evaluate(look, "backgroundImage")
+    assert page in hatch.evaluate(look, "backgroundImage")
+    put(widget, "heads h", "4")
+    mark = widget.locator(".mha-weights .mha-pin").first
+    assert mark.evaluate(look, "borderTopColor") == highlight
+
+
+def test_print_has_no_controls(splitter):
+    widget = splitter()
+    widget.page.emulate_media(media="print")
+    for role in ("slider", "radio", "button"):
+        assert widget.get_by_role(role).count() == 0
+    assert widget.locator(".mha-weights canvas").first.is_visible()
+    assert widget.evaluate(OUTSIDE) == []
