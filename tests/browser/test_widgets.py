@@ -282,7 +282,7 @@ def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_run
     run = tiny_runs["three jobs"]
     page = open_static(TrainingPlayback(run)).page
     stop_the_clock(page)
-    status, button = page.get_by_role("status"), page.get_by_role("button")
+    status, button = page.get_by_role("status"), page.locator(".mha-button")
     button.press("Enter")
     for step in (3, 13):
         assert step_of(page) == step
@@ -306,7 +306,7 @@ def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_run
 def test_playback_pauses(open_static, tiny_runs, way):
     page = open_static(TrainingPlayback(tiny_runs["induction"])).page
     stop_the_clock(page)
-    button, status = page.get_by_role("button"), page.get_by_role("status")
+    button, status = page.locator(".mha-button"), page.get_by_role("status")
     button.click()
     assert step_of(page) == 4
     if way == "Escape":
@@ -328,7 +328,7 @@ def test_playback_moves_nothing_by_itself_for_those_who_asked_for_less_motion(
     run = tiny_runs["induction"]
     page = open_static(TrainingPlayback(run), reduced_motion="reduce").page
     stop_the_clock(page)
-    button = page.get_by_role("button")
+    button = page.locator(".mha-button")
     for step in (4, 15, 33):
         assert button.inner_text() == "Next snapshot"
         button.click()

@@ -590,6 +590,14 @@ def test_picture_has_a_text_equivalent(case):
     assert re.search(r'alt="[^"]{20,}"|<desc>[^<]{20,}</desc>', picture)
 
 
+def test_picture_follows_the_settings(case):
+    make, setting, values = case
+    widget = make()
+    for value in values:
+        setattr(widget, setting, value)
+        assert widget._picture == widget.picture()
+
+
 def test_front_end_is_one_module_without_imports_or_arithmetic_of_attention(case):
     module = case[0]()._esm
     assert not re.search(
