@@ -9,6 +9,8 @@ from nbconvert import ScriptExporter
 
 from tests import notebooks
 
+LOOK_UP = {"all_mistakes"}  # nobody reads it from the first line to the last
+
 pytestmark = pytest.mark.parametrize("path", notebooks.PATHS, ids=lambda path: path.stem)
 
 
@@ -117,11 +119,13 @@ def test_page_opens_and_closes_as_all_do(path):
     texts = [cell.source for cell in notebooks.read(path).cells if cell.cell_type == "markdown"]
     opening = "\n".join(texts).split("\n## ")[0]
     assert opening.startswith("# ")
+    if path.stem in LOOK_UP:
+        return
     assert "**The question.**" in texts[0]
     assert "What you will be able to do" in opening
     assert "You need" in opening
     if path.stem != "index":
-        closing = texts[-1].split("## In three sentences\n")[-1]
+        closing = "\n".join(texts).split("\n## In three sentences\n")[-1].split("\n## Appendix")[0]
         assert closing.count(". ") == 2, "three sentences, please"
         assert any("## Exercises" in text for text in texts)
         assert any("## Check yourself" in text for text in texts)
