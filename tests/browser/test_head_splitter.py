@@ -9,9 +9,9 @@ from mha_lib import multi_head_attention
 from mha_lib.figures.palette import HEAD_COLOURS
 from mha_lib.widgets import HeadSplitter
 from tests.browser.conftest import SITE
-from tests.browser.moves import WAYS, positions, slider
+from tests.browser.moves import WAYS, expect_map, pixels, positions, put, settings, slider
 from tests.browser.test_pages import AXE, RUN_AXE
-from tests.browser.test_widgets import DARK, expect_map, pixels, put, settings
+from tests.browser.test_widgets import DARK
 
 SPLITTER = "Head splitter"
 WORDS = HeadSplitter().tokens

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from mha_lib import attention_cost, softmax
-from mha_lib.figures.palette import WEIGHT_COLOURS
 from mha_lib.learning.frontier import job_errors
-from mha_lib.learning.roles import chance_scores, head_roles
 from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
 from tests.browser.conftest import SITE
-from tests.browser.moves import WAYS, positions, slider
+from tests.browser.moves import WAYS, positions, put, settings, slider
 from tests.browser.test_pages import AXE, RUN_AXE
+from tests.browser.test_training_playback import expect_playback, step_of
 
 SPLITTER, ONE, BUDGET = "Head splitter", "One distribution", "Budget"
 PLAYBACK, PRUNING = "Training playback: previous, marked, most common", "Pruning"
@@ -43,24 +42,6 @@ def widget_on_site(visit, site):
         pytest.fail(f"no page of the book shows {kind.__name__}")
 
     return start
-
-
-def settings(widget):
-    """Return what each slider says, by its label."""
-    return dict(
-        widget.get_by_role("slider").evaluate_all(
-            "(all) => all.map((one) => [one.labels[0].textContent, one.ariaValueText])"
-        )
-    )
-
-
-def put(widget, label, spoken):
-    """Move a slider by keyboard to the position that says ``spoken``."""
-    control = slider(widget, label)
-    for _ in WAYS["keyboard"](control):
-        if control.get_attribute("aria-valuetext") == spoken:
-            return
-    pytest.fail(f"{label} has no position {spoken}")
 
 
 def expect_one_distribution(widget):
@@ -131,222 +112,6 @@ def test_budget_shows_what_the_library_computes(widget_on_site, way, from_file):
     for label in ("tokens n", "width d", "heads h", "key/value heads"):
         for _ in WAYS[way](slider(widget, label)):
             expect_budget(widget)
-
-
-# Training playback, on a bare page ---------------------------------------------------------------
-
-
-@pytest.fixture(params=["three jobs", "induction"])
-def run(request, tiny_runs):
-    """Return a model of one layer, then one of two."""
-    return tiny_runs[request.param]
-
-
-def step_of(widget):
-    return int(settings(widget)["training step"].split()[1])
-
-
-def numbers_in(locator):
-    """Return the first number in each of the texts."""
-    return [float(re.search(r"[\d.]+", text)[0]) for text in locator.all_inner_texts()]
-
-
-def pixels(canvas):
-    """Return the colours of a map, (rows, columns, 4)."""
-    size, data = canvas.evaluate(
-        "(canvas) => { const { height, width } = canvas;"
-        "const image = canvas.getContext('2d').getImageData(0, 0, width, height);"
-        "return [[height, width], [...image.data]]; }"
-    )
-    return np.array(data).reshape(*size, 4)
-
-
-def expect_map(canvas, weights, causal):
-    """Compare the colours of a map with weights, (n, n); what lies ahead is left blank."""
-    anchors = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in WEIGHT_COLOURS])
-    at = np.linspace(0, 1, len(anchors))
-    expected = np.stack([np.interp(weights, at, anchors[:, i]) for i in range(3)], axis=-1)
-    drawn = pixels(canvas)
-    seen = np.tri(len(weights), dtype=bool) if causal else np.ones_like(weights, bool)
-    np.testing.assert_allclose(drawn[seen, :3], expected[seen], atol=3)
-    np.testing.assert_array_equal(drawn[..., 3], 255 * seen)
-
-
-def expect_playback(widget, run, head=0):
-    """Compare everything that the playback shows with the snapshot of its step."""
-    step = step_of(widget)
-    snapshot = run.history.snapshots[step]
-    n_steps, names = len(run.history.losses), head_roles(snapshot.scores)  # (L, h)
-    assert settings(widget)["training step"] == f"step {step} of {n_steps}"
-    said = widget.get_by_role("status").inner_text()
-    loss = f"{snapshot.loss:.3f}"
-    assert f"Loss {loss}, " in said
-    assert widget.locator(".mha-progress figcaption .mha-value").inner_text() == loss
-    for line in (".mha-cursor", ".mha-dot"):
-        x = float(widget.locator(line).get_attribute("x1"))
-        assert x == pytest.approx(100 * step / n_steps)
-    jobs = widget.locator(".mha-jobs .mha-value")
-    np.testing.assert_allclose(numbers_in(jobs), snapshot.measures, atol=0.00501)
-    for role in {*names.flat} - {""}:
-        assert role.lower() in said.lower()
-
-    scores = np.stack([*snapshot.scores.values()])  # (R, L, h)
-    chance = [*chance_scores(run.model, run.reporting).values()]
-    cards = widget.locator(".mha-card")
-    assert cards.count() == names.size
-    for i, (layer, h) in enumerate(np.ndindex(names.shape)):
-        card, name = cards.nth(i), names[layer, h]
-        assert card.locator(".mha-chip").inner_text() == f"head {h + 1}"
-        assert card.locator(".mha-role").inner_text() == name
-        spoken = f"layer {layer + 1} head {h + 1}" if len(names) > 1 else f"head {h + 1}"
-        radio = card.get_by_role("radio")
-        assert radio.get_attribute("aria-label") == (f"{spoken}, {name}" if name else spoken)
-        assert radio.is_checked() == (i == head)
-        shown = numbers_in(card.locator(".mha-scores .mha-value"))
-        np.testing.assert_allclose(shown, scores[:, layer, h], atol=0.00501)
-        brackets = numbers_in(card.locator(".mha-scores .mha-chance"))
-        np.testing.assert_allclose(brackets, chance, atol=0.00501)
-        assert card.locator(".mha-scores b").count() == (name != "")
-        causal = run.model.layers[0].causal
-        expect_map(card.locator("canvas"), snapshot.weights[layer, h], causal)
-        if i == head:
-            expect_map(widget.locator(".mha-large canvas"), snapshot.weights[layer, h], causal)
-            chosen = widget.locator(".mha-chosen")
-            title = f"{spoken} {name or 'no clear role'}"
-            assert chosen.locator("figcaption").inner_text() == title
-            shown = numbers_in(chosen.locator(".mha-meter > .mha-value"))
-            np.testing.assert_allclose(shown, scores[:, layer, h], atol=0.00501)
-
-
-def expect_score_table(widget, run):
-    """Compare the table with all scores at the present step; its last row is chance."""
-    snapshot = run.history.snapshots[step_of(widget)]
-    cells = widget.locator(".mha-table tbody tr").all()
-    rows = [row.locator("td").all_inner_texts() for row in cells]
-    shown = [[float(number) for number in row[:-1]] for row in rows]
-    scores = np.stack([*snapshot.scores.values()], axis=-1).reshape(-1, len(snapshot.scores))
-    chance = [*chance_scores(run.model, run.reporting).values()]
-    np.testing.assert_allclose(shown, [*scores, chance], atol=0.00501)
-    assert [row[-1] for row in rows[:-1]] == [n or "none" for n in head_roles(snapshot.scores).flat]
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_playback_shows_every_snapshot(open_static, run, way):
-    widget = open_static(TrainingPlayback(run)).page.get_by_role("region", name="Training playback")
-    widget.locator("summary").click()
-    widget.locator(".mha-table tbody tr").first.wait_for()
-    steps = sorted(run.history.snapshots)
-    for position in WAYS[way](slider(widget, "training step")):
-        assert step_of(widget) == steps[position]
-        expect_playback(widget, run)
-        expect_score_table(widget, run)
-
-
-def test_playback_names_the_example(open_static, run):
-    page = open_static(TrainingPlayback(run)).page
-    letters = ["ABCDEFGHIJKLMNOP"[i] for i in run.reporting.tokens[0]]
-    for side in (".mha-across", ".mha-down"):
-        assert page.locator(f"{side} span").all_inner_texts() == letters
-        stars = page.locator(f"{side} span").evaluate_all(
-            "(all) => all.map((one) => getComputedStyle(one, '::before').content)"
-        )
-        marked = [i for i, star in enumerate(stars) if star == '"★"']
-        assert marked == ([] if run.reporting.marked is None else [run.reporting.marked[0]])
-
-
-def test_playback_chooses_a_head(open_static, run):
-    widget = TrainingPlayback(run, step=max(run.history.snapshots), head=1)
-    page = open_static(widget).page
-    expect_playback(page, run, head=1)
-    radios = page.get_by_role("radio")
-    radios.nth(1).press("ArrowRight")
-    expect_playback(page, run, head=2)
-    radios.nth(2).press("ArrowUp")
-    expect_playback(page, run, head=1)
-    radios.nth(3).click()
-    expect_playback(page, run, head=3)
-    slider(page, "training step").press("Home")
-    expect_playback(page, run, head=3)
-
-
-PACE = 500  # milliseconds from one snapshot to the next
-
-
-def stop_the_clock(page):
-    """Let time pass only when a test says so, however slow the machine."""
-    page.clock.install(time=0)
-    page.clock.pause_at(1000)
-
-
-def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_runs):
-    run = tiny_runs["three jobs"]
-    page = open_static(TrainingPlayback(run)).page
-    stop_the_clock(page)
-    status, button = page.get_by_role("status"), page.locator(".mha-button")
-    button.press("Enter")
-    for step in (3, 13):
-        assert step_of(page) == step
-        assert status.get_attribute("aria-live") == "off"
-        assert button.inner_text() == "Pause"
-        expect_playback(page, run)
-        page.clock.run_for(PACE)
-    assert button.inner_text() == "Play again"
-    assert status.get_attribute("aria-live") is None  # a status is polite by itself
-    assert status.inner_text().startswith("The end of training. From step 13 to 30. Loss ")
-    expect_playback(page, run)
-    page.clock.run_for(3 * PACE)
-    assert step_of(page) == 30
-    button.click()
-    assert step_of(page) == 0
-    page.clock.run_for(PACE)
-    assert step_of(page) == 3
-
-
-@pytest.mark.parametrize("way", ["Escape", "button", "slider"])
-def test_playback_pauses(open_static, tiny_runs, way):
-    page = open_static(TrainingPlayback(tiny_runs["induction"])).page
-    stop_the_clock(page)
-    button, status = page.locator(".mha-button"), page.get_by_role("status")
-    button.click()
-    assert step_of(page) == 4
-    if way == "Escape":
-        page.keyboard.press("Escape")
-    elif way == "button":
-        button.click()
-    else:
-        slider(page, "training step").press("Home")
-    assert button.inner_text() == "Play"
-    assert status.get_attribute("aria-live") is None
-    assert status.inner_text().startswith("Paused. ") == (way != "slider")
-    page.clock.run_for(3 * PACE)
-    assert step_of(page) == (0 if way == "slider" else 4)
-
-
-def test_playback_moves_nothing_by_itself_for_those_who_asked_for_less_motion(
-    open_static, tiny_runs
-):
-    run = tiny_runs["induction"]
-    page = open_static(TrainingPlayback(run), reduced_motion="reduce").page
-    stop_the_clock(page)
-    button = page.locator(".mha-button")
-    for step in (4, 15, 33):
-        assert button.inner_text() == "Next snapshot"
-        button.click()
-        page.clock.run_for(3 * PACE)
-        assert step_of(page) == step
-        expect_playback(page, run)
-    assert button.inner_text() == "Back to the start"
-    button.click()
-    page.clock.run_for(3 * PACE)
-    assert step_of(page) == 0
-    # The wish may change while the page is open.
-    page.emulate_media(reduced_motion="no-preference")
-    page.get_by_role("button", name="Play").click()
-    assert step_of(page) == 4
-    page.emulate_media(reduced_motion="reduce")
-    page.get_by_role("button", name="Next snapshot").wait_for()
-    page.clock.run_for(3 * PACE)
-    assert step_of(page) == 4
 
 
 # Pruning, on a bare page -------------------------------------------------------------------------
@@ -594,13 +359,15 @@ def test_two_playbacks_and_two_prunings_share_a_page(open_static, tiny_runs, tin
     window = open_static(*widgets)
     first, second = window.page.get_by_role("region", name="Training playback").all()
     third, fourth = window.page.get_by_role("region", name=PRUNING).all()
-    put(first, "training step", "step 13 of 30")
+    for key in ("Home", "ArrowRight", "ArrowRight"):
+        slider(first, "training step").press(key)
     first.get_by_role("radio").nth(2).click()
-    put(second, "training step", "step 4 of 33")
+    for key in ("Home", "ArrowRight"):
+        slider(second, "training step").press(key)
     third.get_by_role("radio").nth(1).click()
     put(third, "heads kept", "3 of 4")
     expect_playback(first, runs[0], head=2)
-    expect_playback(second, runs[1])
+    expect_playback(second, runs[1], head=0)
     expect_pruning(third, tiny_studies, "induction")
     expect_pruning(fourth, tiny_studies, "three jobs")
     assert (step_of(first), step_of(second), kept_of(third), kept_of(fourth)) == (13, 4, 3, 1)

@@ -534,7 +534,11 @@ ALL = {
     "HeadSplitter": (lambda *_: HeadSplitter(), "n_heads", (1, 2)),
     "OneDistribution": (lambda *_: OneDistribution(), "n_heads", (4, 2)),
     "Budget": (lambda *_: Budget(), "n_heads", (1, 2)),
-    "TrainingPlayback": (lambda runs, _: TrainingPlayback(runs["induction"]), "step", (33, 4)),
+    "TrainingPlayback": (
+        lambda runs, _: TrainingPlayback(runs["induction"], step=0),
+        "step",
+        (33, 4),
+    ),
     "Pruning": (lambda _, studies: Pruning(studies), "kept", (0, 2)),
 }
 
