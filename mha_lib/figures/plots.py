@@ -45,6 +45,7 @@ def use_style() -> None:
             "figure.constrained_layout.use": True,
             "figure.facecolor": PAGE,
             "savefig.facecolor": PAGE,
+            "axes.facecolor": PAGE,
             "font.size": FONT_SIZE,
             "text.color": INK,
             "axes.titlesize": FONT_SIZE,

@@ -3,14 +3,13 @@
 By keyboard on the served site, and by pointer on the same pages opened from their files.
 """
 
-import itertools
 import re
 
 import ipywidgets
 import numpy as np
 import pytest
 
-from mha_lib import attention_cost, multi_head_attention, softmax, split_heads
+from mha_lib import attention_cost, softmax
 from mha_lib.figures.palette import WEIGHT_COLOURS
 from mha_lib.learning.frontier import job_errors
 from mha_lib.learning.roles import chance_scores, head_roles
@@ -62,104 +61,6 @@ def put(widget, label, spoken):
         if control.get_attribute("aria-valuetext") == spoken:
             return
     pytest.fail(f"{label} has no position {spoken}")
-
-
-def open_numbers(widget):
-    """Open the head splitter's table of numbers."""
-    widget.locator("summary").click()
-    widget.locator(".mha-table tbody tr").first.wait_for()
-
-
-def shown_weights(widget):
-    """Return the marked token's weights as the table shows them, (keys, heads)."""
-    rows = widget.locator(".mha-table tbody tr").all_inner_texts()
-    return np.array([[float(n) for n in row.split("\t")[1:]] for row in rows])
-
-
-def expect_head_splitter(widget, token=6):
-    """Compare everything that the head splitter says with the library, at its present setting."""
-    h, d = map(int, settings(widget).values())
-    if d % h:
-        try:
-            split_heads(np.zeros((1, d)), h)
-        except ValueError as error:
-            nearest = re.search(r"use n_heads=[^,]*", str(error))[0]
-        said = widget.locator(".mha-problem").inner_text()
-        assert said.startswith(f"Impossible: n_heads={h} does not divide d={d}")
-        assert nearest in said
-        assert not widget.locator(".mha-result").is_visible()
-        return
-    x, *w = HeadSplitter().arrays(d)
-    weights = multi_head_attention(x, *w, h, return_weights=True)[1][:, token]  # (h, n)
-    np.testing.assert_allclose(shown_weights(widget).T, weights, atol=0.00501)
-    assert widget.locator(".mha-map").count() == h
-    says = widget.locator(".mha-says").all_inner_texts()
-    for row, text in zip(weights, says, strict=True):
-        assert f"{row.max():.2f}" in text
-    # The strip of Q has one numbered bar per head.
-    bars = widget.locator(".mha-strip").first.locator(".mha-heads span").all_inner_texts()
-    assert bars == [str(i + 1) for i in range(h)]
-    assert f"{d // h} of the {d} columns" in widget.get_by_role("status").inner_text()
-
-
-@by_every_way
-def test_head_splitter_shows_what_the_library_computes(widget_on_site, way, from_file):
-    widget = widget_on_site(HeadSplitter, SPLITTER, from_file=from_file)
-    open_numbers(widget)
-    for label in ("heads h", "width d"):
-        for _ in WAYS[way](slider(widget, label)):
-            expect_head_splitter(widget)
-        if label == "heads h":
-            put(widget, "heads h", "4")
-
-
-def test_head_splitter_tells_impossible_pairs_from_possible_ones(widget_on_site):
-    widget = widget_on_site(HeadSplitter, SPLITTER)
-    open_numbers(widget)
-    put(widget, "heads h", "5")
-    put(widget, "width d", "16")
-    assert widget.get_by_text("use n_heads=4 or 8").is_visible()
-    # The reason is read out too, and with the move.
-    said = widget.get_by_role("status").inner_text()
-    assert said.startswith("Width d: from 12 to 16.")
-    assert "use n_heads=4 or 8" in said
-    put(widget, "heads h", "4")
-    assert not widget.locator(".mha-problem").is_visible()
-
-
-def test_head_splitter_marks_a_token_in_every_head(widget_on_site):
-    widget = widget_on_site(HeadSplitter, SPLITTER)
-    h = int(settings(widget)["heads h"])
-    open_numbers(widget)
-    group = widget.get_by_role("radiogroup")
-    marked = group.locator("[tabindex='0']")
-    ways = [
-        (5, lambda: marked.press("ArrowLeft")),
-        (0, lambda: marked.press("Home")),
-        (10, lambda: marked.press("ArrowUp")),  # round the corner
-        (0, lambda: marked.press("ArrowRight")),
-        (10, lambda: marked.press("End")),
-        (2, lambda: group.get_by_role("radio").nth(2).click()),
-        (4, lambda: group.get_by_role("radio").nth(4).hover()),
-        (9, lambda: hover_row(widget, 9)),
-    ]
-    for token, act in ways:
-        act()
-        assert group.get_by_role("radio", checked=True).count() == 1
-        assert group.get_by_role("radio").nth(token).get_attribute("aria-checked") == "true"
-        expect_head_splitter(widget, token)
-        for head in range(h):
-            area = widget.locator(".mha-map .mha-canvas").nth(head).bounding_box()
-            mark = widget.locator(".mha-map .mha-row-mark").nth(head).bounding_box()
-            middle = mark["y"] + mark["height"] / 2 - area["y"]
-            assert int(middle / area["height"] * 11) == token
-
-
-def hover_row(widget, row):
-    area = widget.locator(".mha-map .mha-canvas").first
-    area.scroll_into_view_if_needed()
-    height = area.bounding_box()["height"]
-    area.hover(position={"x": 20, "y": (row + 0.5) * height / 11})
 
 
 def expect_one_distribution(widget):
@@ -381,7 +282,7 @@ def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_run
     run = tiny_runs["three jobs"]
     page = open_static(TrainingPlayback(run)).page
     stop_the_clock(page)
-    status, button = page.get_by_role("status"), page.get_by_role("button")
+    status, button = page.get_by_role("status"), page.locator(".mha-button")
     button.press("Enter")
     for step in (3, 13):
         assert step_of(page) == step
@@ -405,7 +306,7 @@ def test_playback_plays_to_the_end_and_is_silent_meanwhile(open_static, tiny_run
 def test_playback_pauses(open_static, tiny_runs, way):
     page = open_static(TrainingPlayback(tiny_runs["induction"])).page
     stop_the_clock(page)
-    button, status = page.get_by_role("button"), page.get_by_role("status")
+    button, status = page.locator(".mha-button"), page.get_by_role("status")
     button.click()
     assert step_of(page) == 4
     if way == "Escape":
@@ -427,7 +328,7 @@ def test_playback_moves_nothing_by_itself_for_those_who_asked_for_less_motion(
     run = tiny_runs["induction"]
     page = open_static(TrainingPlayback(run), reduced_motion="reduce").page
     stop_the_clock(page)
-    button = page.get_by_role("button")
+    button = page.locator(".mha-button")
     for step in (4, 15, 33):
         assert button.inner_text() == "Next snapshot"
         button.click()
@@ -556,7 +457,8 @@ KINDS = {
 }
 
 
-NEW = [PLAYBACK, PRUNING]  # with radio buttons
+NEW = [PLAYBACK, PRUNING]
+RADIOS = [SPLITTER, PLAYBACK, PRUNING]  # with radio buttons
 
 
 @pytest.fixture(params=KINDS)
@@ -575,9 +477,9 @@ def test_widget_is_usable_by_touch_and_by_keyboard(open_static, kind):
         assert box["height"] >= 44, target
         assert box["width"] >= 44, target
     assert window.page.evaluate("document.documentElement.scrollWidth") <= 390
-    # Nothing sticks out of the place that it has; the table of numbers may be scrolled.
+    # Nothing sticks out of the place that it has; tables of numbers and words may be scrolled.
     wide = widget.evaluate(
-        "(section) => [...section.querySelectorAll('*:not(.mha-table)')]"
+        "(section) => [...section.querySelectorAll('*:not(.mha-table, .mha-tokens)')]"
         ".filter((node) => node instanceof HTMLElement && node.clientWidth > 1)"
         ".filter((node) => node.scrollWidth > node.clientWidth + 4)"
         ".map((node) => node.outerHTML.slice(0, 80))"
@@ -603,7 +505,7 @@ def test_every_control_is_reached_by_tab(open_static, kind):
         "(all) => all.filter((one) => one.tabIndex >= 0).map((one) => one.outerHTML)"
     )
     seen = []
-    for _ in range(len(wanted) + 2 * (kind[1] in NEW)):
+    for _ in range(len(wanted) + 2 * (kind[1] in RADIOS)):
         page.keyboard.press("Tab")
         html, ring = page.evaluate(
             "() => { let node = document.activeElement; const { outerHTML } = node;"
@@ -613,7 +515,7 @@ def test_every_control_is_reached_by_tab(open_static, kind):
         seen.append(html)
         assert ring == "solid" or html.startswith("<body"), html
     assert set(wanted) <= set(seen)
-    assert any('type="radio"' in one for one in seen) == (kind[1] in NEW)
+    assert any('type="radio"' in one for one in seen) == (kind[1] in RADIOS)
 
 
 # The theme's dark colours; a bare page has none.
@@ -655,34 +557,8 @@ def test_without_javascript_there_is_a_picture_with_a_text(open_static, visit, k
         assert image.bounding_box()["width"] >= 90
 
 
-def test_line_says_what_changed(open_static):
-    window = open_static(HeadSplitter())
-    status = window.page.get_by_role("status")
-    assert "from" not in status.inner_text()
-    put(window.page, "heads h", "2")
-    said = "Heads h: from 1 to 2. Each head gets 8 of the 16 columns"
-    assert status.inner_text().startswith(said)
-
-
-def test_choice_of_a_token_is_read_out(open_static):
-    splitter = HeadSplitter(n_heads=2)
-    page = open_static(splitter).page
-    heard = page.locator("[aria-live]")
-    assert heard.inner_text() == ""
-    page.get_by_role("radio", checked=True).press("ArrowRight")
-    words = splitter.tokens
-    rows = splitter.weights()[:, splitter.token + 1]
-    tops = (f"head {i + 1}, {words[row.argmax()]} {row.max():.2f}" for i, row in enumerate(rows))
-    chosen = words[splitter.token + 1]
-    assert heard.inner_text() == f"“{chosen}” looks most at: {'; '.join(tops)}."
-    # After a move of a slider this would be out of date.
-    put(page, "heads h", "4")
-    assert heard.inner_text() == ""
-
-
 def test_nothing_is_read_out_that_says_nothing_new(open_static):
-    window = open_static(HeadSplitter(), OneDistribution())
-    assert "▸" not in window.page.get_by_role("region", name=SPLITTER).aria_snapshot()
+    window = open_static(OneDistribution())
     drawn = window.page.get_by_role("region", name=ONE).get_by_role("img")
     # The caption of a row says its weights; of the plot, the numbers on its axes say nothing.
     assert drawn.count() == 1
@@ -784,13 +660,3 @@ def test_chosen_value_and_bars_can_be_told_in_forced_colours(open_static, kind):
     page.emulate_media(media="print", forced_colors="none")
     assert not page.get_by_role("slider").is_visible()
     assert page.locator(".mha-result").is_visible()
-
-
-def test_heads_carry_number_and_colour_everywhere(open_static):
-    window = open_static(HeadSplitter(n_heads=8, d=8))
-    chips = window.page.locator(".mha-map .mha-chip")
-    assert chips.all_inner_texts() == [f"head {i}" for i in range(1, 9)]
-    colours = chips.evaluate_all("(all) => all.map((one) => getComputedStyle(one).backgroundColor)")
-    assert len(set(colours)) == 8
-    for one, other in itertools.pairwise(colours):
-        assert one != other
