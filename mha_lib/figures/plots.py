@@ -353,14 +353,14 @@ def plot_role_maps(
     return axes
 
 
-def _cells(heads, words, n_heads, ax):
+def _cells(heads, words, n_heads, ax, size=FONT_SIZE):
     """Draw a matrix of cells in the colours of heads, grey for -1, with a word in each."""
     colours = ListedColormap([LINE, *(head_colour(head) for head in range(n_heads))])
     ax.imshow(heads, cmap=colours, vmin=-1, vmax=n_heads - 1, aspect="auto")
     for (row, column), head in np.ndenumerate(heads):
         if head >= 0:
             ax.text(column, row, words[row][column], color=ink(head_colour(head)), ha="center",
-                    va="center", fontsize=FONT_SIZE - 3, fontweight="bold")  # fmt: skip
+                    va="center", fontsize=size, fontweight="bold")  # fmt: skip
     n_rows, n_columns = np.shape(heads)
     ax.set_xticks(range(n_columns))
     ax.set_xticks(np.arange(1, n_columns) - 0.5, minor=True)
@@ -384,7 +384,7 @@ def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
     """
     n_heads, d = np.shape(depends)
     heads = np.where(depends, np.arange(n_heads)[:, None], -1)
-    _cells(heads, np.full((n_heads, d), "yes"), n_heads, ax)
+    _cells(heads, np.full((n_heads, d), "yes"), n_heads, ax, FONT_SIZE - 3)
     ax.set_yticks(range(n_heads), [f"head {head + 1}" for head in range(n_heads)])
     ax.set(xlabel="column of the output")
     return ax
