@@ -355,8 +355,10 @@ def plot_role_maps(
 
 def _cells(heads, words, n_heads, ax, size=FONT_SIZE):
     """Draw a matrix of cells in the colours of heads, grey for -1, with a word in each."""
-    colours = ListedColormap([LINE, *(head_colour(head) for head in range(n_heads))])
-    ax.imshow(heads, cmap=colours, vmin=-1, vmax=n_heads - 1, aspect="auto")
+    colours = ListedColormap([head_colour(head) for head in range(n_heads)])
+    own = np.ma.masked_less(heads, 0)  # there the axes show, whose colour follows the theme
+    ax.imshow(own, cmap=colours, vmin=-0.5, vmax=n_heads - 0.5, aspect="auto")
+    ax.set_facecolor(LINE)
     for (row, column), head in np.ndenumerate(heads):
         if head >= 0:
             ax.text(column, row, words[row][column], color=ink(head_colour(head)), ha="center",
