@@ -64,7 +64,8 @@ FIND_WHAT_IS_CUT = """(inLargeType) => {
         const fits = from >= frame.left - 1.5 && to <= frame.right + 1.5;
         if (overflowX === "visible" || display === "inline" || fits) continue;
         const scrolls = ["auto", "scroll"].includes(overflowX) && focusable(box);
-        if (!scrolls || (box.querySelector("table.results") && !inLargeType)) by = box.className || box.tagName;
+        const isTable = !inLargeType && box.querySelector("table.results");
+        if (!scrolls || isTable) by = box.className || box.tagName;
         [from, to] = [Math.max(from, frame.left), Math.min(to, frame.right)];
       }
       if (to > width + 1 || from < -1) by = "the window";
