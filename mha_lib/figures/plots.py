@@ -32,7 +32,7 @@ with _check.needing("mha_lib.figures.plots"):
 # A page's column is a quarter wider, a telephone not quite two thirds as wide: type that is a
 # little small here can be read on both.
 FIGURE_WIDTH = 5.8  # inches
-FONT_SIZE = 10.5  # points
+FONT_SIZE = 11  # points
 
 WEIGHT_MAP = "viridis"  # one map, always from 0 to 1, for attention weights
 
