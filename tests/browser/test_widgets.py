@@ -10,9 +10,8 @@ import ipywidgets
 import numpy as np
 import pytest
 
-from mha_lib import attention_cost, multi_head_attention, softmax, split_heads
+from mha_lib import attention_cost, multi_head_attention, split_heads
 from mha_lib.figures.palette import WEIGHT_COLOURS
-from mha_lib.learning.frontier import job_errors
 from mha_lib.learning.roles import chance_scores, head_roles
 from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
 from tests.browser.conftest import SITE
@@ -160,49 +159,6 @@ def hover_row(widget, row):
     area.scroll_into_view_if_needed()
     height = area.bounding_box()["height"]
     area.hover(position={"x": 20, "y": (row + 0.5) * height / 11})
-
-
-def expect_one_distribution(widget):
-    """Compare what the widget says with the library, at its present setting."""
-    values = settings(widget).values()
-    score, n, h = (float(value.split()[0]) for value in values)
-    n, h = int(n), int(h)
-    scores = np.zeros((h, n))
-    scores[:, 0] = [score, 0, 1, 2][:h]
-    rows = softmax(scores)
-    fetch, mean = job_errors(rows[0]) if np.ptp(rows[:, 0]) == 0 else (0.0, 0.0)
-    meters = widget.locator(".mha-meter .mha-value").all_inner_texts()
-    shown = [float(text.removeprefix("error ")) for text in meters]
-    np.testing.assert_allclose(shown, [fetch, mean], atol=0.00501)
-    captions = widget.locator(".mha-bars figcaption").all_inner_texts()
-    assert len(captions) == h
-    for row, caption in zip(rows, captions, strict=True):
-        marked, other = map(float, re.findall(r"\d\.\d{3}", caption))
-        np.testing.assert_allclose([marked, other], row[:2], atol=0.000501)
-    assert widget.locator(".mha-bars svg").first.locator("rect").count() == n
-    if h == 1:
-        said = widget.get_by_role("status").inner_text()
-        assert f"below {1 - n**-0.5:.2f}" in said
-    assert f"= {1 - n**-0.5:.2f}" in widget.locator(".mha-plot figcaption").inner_text()
-
-
-@by_every_way
-def test_one_distribution_shows_what_the_library_computes(widget_on_site, way, from_file):
-    widget = widget_on_site(OneDistribution, ONE, from_file=from_file)
-    for label in ("score of the marked token", "tokens n", "heads h"):
-        for _ in WAYS[way](slider(widget, label)):
-            expect_one_distribution(widget)
-
-
-def test_a_second_row_removes_both_errors(widget_on_site):
-    widget = widget_on_site(OneDistribution, ONE)
-    widget.get_by_role("button", name="Add a second row").click()
-    assert settings(widget)["heads h"] == "2 rows"
-    expect_one_distribution(widget)
-    assert widget.locator(".mha-meter .mha-value").all_inner_texts() == ["error 0.00"] * 2
-    widget.get_by_role("button", name="Back to one row").click()
-    assert settings(widget)["heads h"] == "1 row"
-    expect_one_distribution(widget)
 
 
 def expect_budget(widget):
@@ -681,14 +637,8 @@ def test_choice_of_a_token_is_read_out(open_static):
 
 
 def test_nothing_is_read_out_that_says_nothing_new(open_static):
-    window = open_static(HeadSplitter(), OneDistribution())
+    window = open_static(HeadSplitter())
     assert "▸" not in window.page.get_by_role("region", name=SPLITTER).aria_snapshot()
-    drawn = window.page.get_by_role("region", name=ONE).get_by_role("img")
-    # The caption of a row says its weights; of the plot, the numbers on its axes say nothing.
-    assert drawn.count() == 1
-    assert drawn.locator("text:not([aria-hidden])").count() == 0
-    start = OneDistribution()._curves["16"][0]
-    assert f"from {start[0]:.2f} and {start[1]:.2f}" in drawn.get_attribute("aria-label")
 
 
 def test_columns_of_the_budget_have_names_on_a_phone(open_static):
