@@ -245,21 +245,22 @@ function show({ model, el: root, signal, share },
     result.style.visibility = frame.arrays || (remedy && why && drawn) ? "" : "hidden";
     drawn ||= Boolean(frame.arrays);
     section.classList.toggle("mha-stale", Boolean(why));
+    result.inert = Boolean(why); // what is still drawn belongs to another setting
     section.dataset.source = frame.source ?? "";
     const said = why ? "" : frame.arrays ? draw(frame.arrays, now) : "Python is computing this setting.";
     const moved = before && controls.find((control) => before[control.name] !== now[control.name]);
     // What was moved can be seen; it is read out before what this changed.
-    const move = moved && el("span", { class: "mha-moved" }, moved.move(before[moved.name], now[moved.name]));
+    const move = moved && el("span", { class: "mha-moved" }, `${moved.move(before[moved.name], now[moved.name])} `);
     if (quiet()) live.setAttribute("aria-live", "off");
     else live.removeAttribute("aria-live"); // a status is polite by itself
     // Numbers from the kernel that confirm those from the grid are no news.
     if (news || moved || !before || line !== said) {
-      status.replaceChildren(...[news, move, said].filter(Boolean).flatMap((part) => [part, " "]));
+      status.replaceChildren(...[news && `${news} `, move, said].filter(Boolean));
       say("");
     }
     line = said;
     const asked = why && why + JSON.stringify(settingsOf(model, model.get("_settings").problem));
-    if (explained !== asked) problem.replaceChildren(why, ...(why && remedy ? ways() : []));
+    if (explained !== asked) problem.replaceChildren(el("span", {}, why), ...(why && remedy ? ways() : []));
     explained = asked;
     before = now;
   }

@@ -213,16 +213,19 @@ def test_frontier_curve_comes_with_n():
 
 def test_budget_holds_exact_counts():
     widget = Budget()
-    for values in ((128, 512, 8, None), (8192, 1024, 16, 1), (4096, 768, 12, 4)):
+    for values in ((128, 512, 8, None), (8192, 1024, 16, 1), (4096, 768, 12, 2)):
         n, d, h, kv = values
-        counts, ratios = (frame(widget, *values)[name] for name in ("counts", "ratios"))
+        counts, ratios, lengths = frame(widget, *values).values()
         cost, one = attention_cost(n, d, h, n_kv_heads=kv), attention_cost(n, d, 1)
         for i, name in enumerate(
             ("parameters", "matmul_flops", "softmax_entries", "weight_bytes", "score_bytes",
              "kv_cache_bytes")
         ):  # fmt: skip
             assert counts[i] == getattr(cost, name)
-            assert ratios[i] == getattr(cost, name) / getattr(one, name)
+            assert ratios[i] == np.float32(getattr(cost, name) / getattr(one, name))
+            for length, each in zip(lengths[:, i], (cost, one), strict=True):
+                power = 3 + 9 * (length / 255)  # of ten: from a thousand to a million millions
+                assert power == pytest.approx(math.log10(getattr(each, name)), abs=0.018)
     assert widget._labels["counts"][2] == "softmax entries"
 
 
@@ -230,6 +233,13 @@ def test_budget_computes_what_is_not_in_the_grid():
     widget = Budget(n=77, d=60, n_heads=5)
     assert live(widget)["counts"][2] == attention_cost(77, 60, 5).softmax_entries
     assert widget.cost() == attention_cost(77, 60, 5)
+
+
+def test_the_picture_of_the_budget_says_what_heads_add():
+    picture = Budget(n=1024, d=512, n_heads=8, n_kv_heads=1)._picture
+    assert "softmax entries 8.39 M, 8 times one head" in picture
+    assert "key/value cache 524 kB, 0.125 times one head" in picture
+    assert "parameters 1.05 M, as with one head" in Budget()._picture
 
 
 @pytest.mark.parametrize("name", ["three jobs", "induction"])
@@ -370,7 +380,10 @@ def test_impossible_pairs_say_why_and_what_is_near():
     assert widget._problems[places(widget, ["n_heads", "d"], 5, 16)] == widget._live_problem
     assert widget._live == b""
     assert "does not divide" in widget._picture
-    assert "n_kv_heads=4 does not divide n_heads=2" in Budget(n_heads=2, n_kv_heads=4)._live_problem
+    shared = "h = 2 heads cannot share 4 sets of keys and values evenly"
+    assert Budget(n_heads=2, n_kv_heads=4)._live_problem == shared
+    assert Budget(n_heads=3)._live_problem == "h = 3 heads cannot share d = 512 columns evenly"
+    assert shared in Budget(n_heads=2, n_kv_heads=4)._picture
 
 
 @pytest.mark.parametrize(
