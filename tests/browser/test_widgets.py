@@ -485,7 +485,8 @@ KINDS = {
 }
 
 
-NEW = [PLAYBACK, PRUNING]  # with radio buttons
+NEW = [PLAYBACK, PRUNING]
+RADIOS = [ONE, BUDGET, *NEW]  # with radio buttons
 
 
 @pytest.fixture(params=KINDS)
@@ -532,7 +533,7 @@ def test_every_control_is_reached_by_tab(open_static, kind):
         "(all) => all.filter((one) => one.tabIndex >= 0).map((one) => one.outerHTML)"
     )
     seen = []
-    for _ in range(len(wanted) + 2 * (kind[1] in NEW)):
+    for _ in range(len(wanted) + 2 * (kind[1] in RADIOS)):
         page.keyboard.press("Tab")
         html, ring = page.evaluate(
             "() => { let node = document.activeElement; const { outerHTML } = node;"
@@ -542,7 +543,7 @@ def test_every_control_is_reached_by_tab(open_static, kind):
         seen.append(html)
         assert ring == "solid" or html.startswith("<body"), html
     assert set(wanted) <= set(seen)
-    assert any('type="radio"' in one for one in seen) == (kind[1] in NEW)
+    assert any('type="radio"' in one for one in seen) == (kind[1] in RADIOS)
 
 
 # The theme's dark colours; a bare page has none.
