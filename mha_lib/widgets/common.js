@@ -106,14 +106,15 @@ function radio(model, name, group, value, label) {
 }
 
 // Radio buttons over a list of values, tied to one setting of the model.
-function choice(model, name, label) {
+function choice(model, name, label, spoken = String) {
   const group = unique(name), values = model.get("_choices")[name];
-  const radios = values.map((value) => radio(model, name, group, value, value));
+  const radios = values.map((value) => radio(model, name, group, value, spoken(value)));
   return {
     name,
-    move: (was, is) => `${titled(label)}: from ${was} to ${is}.`,
+    spoken,
+    move: (was, is) => `${titled(label)}: from ${spoken(was)} to ${spoken(is)}.`,
     row: el("fieldset", { class: "mha-choice", hidden: values.length === 1 }, el("legend", {}, label),
-      ...radios.map(({ input }, i) => el("span", { class: "mha-option" }, values[i], input))),
+      ...radios.map(({ input }, i) => el("span", { class: "mha-option" }, spoken(values[i]), input))),
     follow() { radios.forEach((one) => one.follow()); },
   };
 }
@@ -244,20 +245,22 @@ function show({ model, el: root, signal, share },
     result.style.visibility = frame.arrays || (remedy && why && drawn) ? "" : "hidden";
     drawn ||= Boolean(frame.arrays);
     section.classList.toggle("mha-stale", Boolean(why));
+    result.inert = Boolean(why); // what is still drawn belongs to another setting
     section.dataset.source = frame.source ?? "";
     const said = why ? "" : frame.arrays ? draw(frame.arrays, now) : "Python is computing this setting.";
     const moved = before && controls.find((control) => before[control.name] !== now[control.name]);
-    const text = [news, moved && moved.move(before[moved.name], now[moved.name]), said];
+    // What was moved can be seen; it is read out before what this changed.
+    const move = moved && el("span", { class: "mha-moved" }, `${moved.move(before[moved.name], now[moved.name])} `);
     if (quiet()) live.setAttribute("aria-live", "off");
     else live.removeAttribute("aria-live"); // a status is polite by itself
     // Numbers from the kernel that confirm those from the grid are no news.
     if (news || moved || !before || line !== said) {
-      status.textContent = text.filter(Boolean).join(" ");
+      status.replaceChildren(...[news && `${news} `, move, said].filter(Boolean));
       say("");
     }
     line = said;
     const asked = why && why + JSON.stringify(settingsOf(model, model.get("_settings").problem));
-    if (explained !== asked) problem.replaceChildren(why, ...(why && remedy ? ways() : []));
+    if (explained !== asked) problem.replaceChildren(el("span", {}, why), ...(why && remedy ? ways() : []));
     explained = asked;
     before = now;
   }

@@ -96,7 +96,7 @@ def test_what_gets_the_focus_does_not_hide_below_the_controls(open_static, kind)
 
 
 def test_large_letters_do_not_leave_the_screen_to_the_controls(open_static):
-    page = open_static(Budget(), viewport={"width": 320, "height": 500}).page
+    page = open_static(OneDistribution(), viewport={"width": 320, "height": 500}).page
     page.add_style_tag(content="html { font-size: 200% }")
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
     place = "(node) => getComputedStyle(node).position"
@@ -181,7 +181,7 @@ def test_a_setting_can_be_shared_by_the_address(three, visit):
     assert "Link copied." in third.get_by_role("status").inner_text()
     wanted = sliders_of(page)
 
-    window = visit(**PHONE)
+    window = visit(viewport={"width": 390, "height": 400})
     again = window.open(address)
     assert sliders_of(again) == wanted
     place = again.locator(".static-widget").nth(2)

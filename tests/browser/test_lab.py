@@ -175,7 +175,7 @@ def test_number_of_tokens_outside_the_grid_is_counted_by_the_kernel(notebook):
     widget.wait_for(timeout=60_000)
     notebook.run(6)
     widget.locator(
-        ".mha-count", has_text=f"{attention_cost(777, 512, 8).matmul_flops:,}"
+        ".mha-digits", has_text=f"{attention_cost(777, 512, 8).matmul_flops:,}"
     ).wait_for()
     assert settings(widget)["tokens n"] == "777"
     assert notebook.window.foreign == []
@@ -212,7 +212,7 @@ def test_an_answer_like_the_one_before_is_shown_too(notebook):
     assert widget.get_attribute("data-source") == "kernel"
 
     for number, name, label, value, where, problem in (
-        (9, "Budget", "tokens n", "4,096", ".mha-problem", "n_heads=3 does not divide d=640"),
+        (9, "Budget", "tokens n", "4,096", ".mha-problem", "h = 3 heads cannot share d = 640"),
         (10, "Head splitter", "heads h", "7", ".mha-sentence", "7 does not divide 15"),
     ):
         widget = notebook.run(number).get_by_role("region", name=name, exact=True)

@@ -37,7 +37,13 @@ from mha_lib.widgets import (
     _picture,
 )
 from mha_lib.widgets._base import FOLDER
-from mha_lib.widgets.one_distribution import combined_errors
+from mha_lib.widgets.one_distribution import (
+    MINUS,
+    TIMES,
+    combination,
+    combined,
+    combined_errors,
+)
 from mha_lib.widgets.training_playback import smoothed, symbol
 
 
@@ -210,19 +216,36 @@ def test_the_static_head_splitter_deals_out_columns_by_head():
 @pytest.mark.parametrize("n", [4, 16, 36])
 @pytest.mark.parametrize("score", [0, 0.25, 1.5, 6])
 def test_one_distribution_holds_the_errors_of_one_row(n, score):
-    widget = OneDistribution()
-    numbers = frame(widget, score, n, 1)
+    numbers = frame(OneDistribution(), score, n, 1)
     row = np.exp([score] + [0] * (n - 1))
     row /= row.sum()
     fetch, mean = job_errors(row)
+    # The best multiples of the row, by their projections on it.
+    factors = np.array([row[0], 1 / n]) / (row @ row)
     expected = {
-        "fetch_error": fetch, "mean_error": mean, "sum": fetch + mean, "bound": 1 - n**-0.5,
+        "errors": [fetch, mean], "sum": fetch + mean, "bound": 1 - n**-0.5,
         "on_marked": row[:1], "on_others": row[1:2],
+        "factors": factors[:, None], "made": np.outer(factors, row[:2]),
     }  # fmt: skip
     assert set(numbers) == set(expected)
     for name, number in expected.items():
         np.testing.assert_allclose(numbers[name], number, atol=1e-6, err_msg=name)
     assert numbers["sum"] >= numbers["bound"] - 1e-6
+
+
+def test_two_rows_are_offered_and_four_on_demand():
+    assert OneDistribution().choices()["n_heads"] == [1, 2]
+    assert OneDistribution(n_heads=4).choices()["n_heads"] == [1, 2, 4]
+
+
+def test_the_combination_of_two_rows_is_the_one_worked_out_by_hand():
+    # Rows (a, b, b, b) and (1, 1, 1, 1)/4: fetching takes 1/(a - b) of the first and -4b/(a - b)
+    # of the second; averaging takes none of the first.
+    widget = OneDistribution(score=1.0, n=4, n_heads=2)
+    a, b = widget.rows()[0, :2]
+    expected = [[1 / (a - b), -4 * b / (a - b)], [0, 1]]
+    np.testing.assert_allclose(frame(widget, 1.0, 4, 2)["factors"], expected, rtol=1e-5)
+    assert combination([2.5, -0.25]) == f"2.5 {TIMES} row 1 {MINUS} 0.25 {TIMES} row 2"
 
 
 @pytest.mark.parametrize("n_heads", [2, 4])
@@ -249,9 +272,12 @@ def test_combined_errors_of_one_row_are_its_own(rng):
     ],
 )
 def test_the_picture_of_one_distribution_speaks_of_all_its_rows(n_heads, expected):
-    picture = OneDistribution(score=2.0, n=9, n_heads=n_heads)._picture
+    widget = OneDistribution(score=2.0, n=9, n_heads=n_heads)
+    picture = widget._picture
     assert expected in picture
-    assert f"Two errors of {n_heads} row{'s' * (n_heads > 1)}<" in picture
+    assert f"{n_heads} row{'s' * (n_heads > 1)} of weights and two errors<" in picture
+    assert f"fetch = {combination(combined(widget.rows())[0][0])}: error" in picture
+    assert picture.count("<rect") == 9 * n_heads
 
 
 def test_frontier_curve_comes_with_n():
@@ -265,16 +291,19 @@ def test_frontier_curve_comes_with_n():
 
 def test_budget_holds_exact_counts():
     widget = Budget()
-    for values in ((128, 512, 8, None), (8192, 1024, 16, 1), (4096, 768, 12, 4)):
+    for values in ((128, 512, 8, None), (8192, 1024, 16, 1), (4096, 768, 12, 2)):
         n, d, h, kv = values
-        counts, ratios = (frame(widget, *values)[name] for name in ("counts", "ratios"))
+        counts, ratios, lengths = frame(widget, *values).values()
         cost, one = attention_cost(n, d, h, n_kv_heads=kv), attention_cost(n, d, 1)
         for i, name in enumerate(
             ("parameters", "matmul_flops", "softmax_entries", "weight_bytes", "score_bytes",
              "kv_cache_bytes")
         ):  # fmt: skip
             assert counts[i] == getattr(cost, name)
-            assert ratios[i] == getattr(cost, name) / getattr(one, name)
+            assert ratios[i] == np.float32(getattr(cost, name) / getattr(one, name))
+            for length, each in zip(lengths[:, i], (cost, one), strict=True):
+                power = 3 + 9 * (length / 255)  # of ten: from a thousand to a million millions
+                assert power == pytest.approx(math.log10(getattr(each, name)), abs=0.018)
     assert widget._labels["counts"][2] == "softmax entries"
 
 
@@ -282,6 +311,13 @@ def test_budget_computes_what_is_not_in_the_grid():
     widget = Budget(n=77, d=60, n_heads=5)
     assert live(widget)["counts"][2] == attention_cost(77, 60, 5).softmax_entries
     assert widget.cost() == attention_cost(77, 60, 5)
+
+
+def test_the_picture_of_the_budget_says_what_heads_add():
+    picture = Budget(n=1024, d=512, n_heads=8, n_kv_heads=1)._picture
+    assert "softmax entries 8.39 M, 8 times one head" in picture
+    assert "key/value cache 524 kB, 0.125 times one head" in picture
+    assert "parameters 1.05 M, as with one head" in Budget()._picture
 
 
 @pytest.mark.parametrize("name", ["three jobs", "induction"])
@@ -422,7 +458,10 @@ def test_impossible_pairs_say_why_and_what_is_near():
         widget.weights()
     assert widget._live == b""  # columns are dealt out, and no head attends
     assert "does not divide" in widget._picture
-    assert "n_kv_heads=4 does not divide n_heads=2" in Budget(n_heads=2, n_kv_heads=4)._live_problem
+    shared = "h = 2 heads cannot share 4 sets of keys and values evenly"
+    assert Budget(n_heads=2, n_kv_heads=4)._live_problem == shared
+    assert Budget(n_heads=3)._live_problem == "h = 3 heads cannot share d = 512 columns evenly"
+    assert shared in Budget(n_heads=2, n_kv_heads=4)._picture
 
 
 @pytest.mark.parametrize(
