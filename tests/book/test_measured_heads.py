@@ -346,6 +346,7 @@ def test_what_chapter_5_says_of_relations_in_words(heads):
     carried = heads["relations"]["natural"][0]["heads of made-up text"]
     for line in (*own.values(), *ewt.values(), *gum.values()):
         assert line["interval"][0] > np.mean(line["untrained"]), "far above untrained heads"
+    assert [own[name]["n"] for name in ("preposition → noun", "auxiliary → verb")] == [15, 7]
     assert own["adjective → noun"]["head"] == carried["adjective → noun"]["head"] == "4-2"
     lost = 1 - carried["adjective → noun"]["accuracy"] / own["adjective → noun"]["accuracy"]
     assert 0.28 < lost < 0.38, "about a third of its hits"
