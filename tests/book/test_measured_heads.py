@@ -379,6 +379,8 @@ def test_what_chapter_5_says_of_removal_in_words(heads):
     assert abs(found["one head a layer"]["loss"] - found["loss without any"]["loss"]) < 0.01
     nearer = [one["paraphrase nearer than its decoy"] for one in found["found"].values()]
     assert [round(one * found["n triplets"]) for one in nearer] == [13, 4]
+    assert found["greedy"]["removed below a loss of"]["3%"] == 31, "the quick version"
+    assert round(found["loss without any"]["loss"], 2) == 0.14, "the quick version"
 
 
 def test_what_chapter_5_says_of_he_for_she(heads):
