@@ -613,3 +613,121 @@ def plot_pruning(curves: Mapping[str, FloatArray], floor: float, ax: Axes) -> Ax
     ax.set(xlabel="heads kept", ylabel="accuracy", ylim=(0, 1.03), xlim=(kept[0] + 0.2, -0.2))
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
     return ax
+
+
+def plot_shares(
+    names: Sequence[str],
+    shares: ArrayLike,
+    intervals: ArrayLike,
+    rivals: Mapping[str, ArrayLike],
+    ax: Axes,
+    title: str = "",
+) -> Axes:
+    """Draw shares with their intervals, a line a name, each beside its rivals.
+
+    Parameters
+    ----------
+    names : list of str, length r
+        What was counted, from the top down.
+    shares : float array, (r,)
+        Each between 0 and 1.
+    intervals : float array, (r, 2)
+        Lower and upper ends.
+    rivals : dict of str to float array, each (r,)
+        Shares that others reach, by what to call them, which is written over the first line.
+    ax : matplotlib Axes
+    title : str, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    lines = np.arange(len(names))
+    ax.hlines(lines, *np.transpose(intervals), color=CURVE_COLOURS[3], linewidth=3)
+    ax.plot(shares, lines, "o", color=CURVE_COLOURS[3], markersize=7)
+    labels = {"head": (np.asarray(shares)[0], CURVE_COLOURS[3])}
+    for i, (rival, reached) in enumerate(rivals.items()):
+        colour = (INK, SOFT)[i % 2]
+        ax.plot(reached, lines, ("|", "D", "x")[i % 3], color=colour, markersize=(12, 5, 6)[i % 3],
+                markeredgewidth=2, markerfacecolor="none")  # fmt: skip
+        labels[rival] = (np.asarray(reached)[0], colour)
+    for label, (share, colour) in labels.items():
+        ax.annotate(label, (share, -0.4), color=colour, ha="center", va="bottom",
+                    fontsize=FONT_SIZE - 2)  # fmt: skip
+    ax.set(xlim=(-0.04, 1.06), ylim=(len(names) - 0.5, -1.2), xlabel="share that is right")
+    ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+    ax.set_yticks(lines, names)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x", linewidth=1)
+    ax.set_axisbelow(True)
+    ax.set_title(title, loc="left")
+    return ax
+
+
+def plot_head_counts(counts: ArrayLike, ax: Axes) -> Axes:
+    """Draw a number for each head of a model: the larger, the larger its disc.
+
+    Parameters
+    ----------
+    counts : int array, (L, h)
+        One row a layer.  Heads with 0 are dots.
+    ax : matplotlib Axes
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    counts = np.asarray(counts)
+    layers, heads = np.nonzero(counts)
+    sizes = 200 + 100 * counts[layers, heads]  # of the area, in square points
+    ax.scatter(heads, layers, s=sizes, facecolor="none", edgecolor=CURVE_COLOURS[3], linewidth=2)
+    for layer, head in zip(layers, heads, strict=True):
+        ax.text(head, layer, str(counts[layer, head]), ha="center", va="center")
+    layers, heads = np.nonzero(counts == 0)
+    ax.scatter(heads, layers, s=9, color=SOFT)
+    n_layers, n_heads = counts.shape
+    ax.set_xticks(range(n_heads), [str(head + 1) for head in range(n_heads)])
+    ax.set_yticks(range(n_layers), [str(layer + 1) for layer in range(n_layers)])
+    ax.set(xlabel="head", ylabel="layer", xlim=(-0.6, n_heads - 0.4), ylim=(n_layers - 0.4, -0.6))
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def plot_removal(
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    places: Sequence[tuple[float, float]],
+    spread: tuple[ArrayLike, ArrayLike, ArrayLike],
+    floor: float,
+    ax: Axes,
+    ylabel: str,
+) -> Axes:
+    """Draw what is left of a score as heads are removed in several orders.
+
+    Parameters
+    ----------
+    curves : dict of str to pair of float arrays, each (r,)
+        Numbers of removed heads and scores, by what to call them.
+    places : list of pairs of float, as many as curves
+        Where each name begins, since all curves end in the same point.
+    spread : three float arrays, each (s,)
+        Numbers of removed heads, and the lowest and highest score of random orders.
+    floor : float
+        The score without any head.
+    ax : matplotlib Axes
+    ylabel : str
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    ax.fill_between(*spread, color=SOFT, alpha=0.2, linewidth=0)
+    ax.axhline(floor, color=MARK, linewidth=1)
+    for i, (removed, scores) in enumerate(curves.values()):
+        ax.plot(removed, scores, ("-", "--", ":", "-.")[i % 4], color=CURVE_COLOURS[i % 4])
+    ax.annotate("no attention at all", (0, floor), (4, -4), textcoords="offset points",
+                color=MARK, va="top")  # fmt: skip
+    for i, (name, place) in enumerate(zip(curves, places, strict=True)):
+        ax.text(*place, name, color=CURVE_COLOURS[i % 4])
+    ax.set(xlabel="heads removed", ylabel=ylabel, xlim=(0, np.max(spread[0])))
+    return ax

@@ -192,3 +192,51 @@ def test_a_text_names_tokens_word_by_word(weights):
     with pytest.raises(TypeError, match="tokens must be a list of words, but holds int 0"):
         plots.plot_attention_map(weights[1], range(7), ax)
     assert plots.plot_weight_rows([0.5, 0.5], "one", plt.subplots()[1]).get_ylabel() == "weight"
+
+
+def test_shares_stand_in_their_line_with_their_interval_and_their_rivals():
+    names, shares = ["first", "second", "third"], [0.75, 0.5, 0.875]
+    intervals = np.array([[0.625, 0.8125], [0.25, 0.75], [0.84375, 0.9375]])
+    rivals = {"offset": [0.25, 0.125, 0.375], "rule": [1.0, 0.75, 0.5]}
+    ax = plots.plot_shares(names, shares, intervals, rivals, plt.subplots()[1], "a text")
+    drawn = [line.get_xydata() for line in ax.lines]
+    for points, expected in zip(drawn, [shares, *rivals.values()], strict=True):
+        np.testing.assert_array_equal(points, np.transpose([expected, range(3)]))
+    ends = [[[low, i], [high, i]] for i, (low, high) in enumerate(intervals)]
+    np.testing.assert_array_equal(ax.collections[0].get_segments(), ends)
+    over = {text.get_text(): text.xy[0] for text in ax.texts}
+    assert over == {"head": 0.75, "offset": 0.25, "rule": 1.0}
+    assert ax.get_ylim()[0] > ax.get_ylim()[1], "from the top down"
+    assert [label.get_text() for label in ax.get_yticklabels()] == names
+    assert ax.get_title("left") == "a text"
+
+
+def test_counts_of_heads_stand_in_their_layer_and_nothing_is_a_dot():
+    counts = np.array([[0, 3, 1], [2, 0, 0]])
+    ax = plots.plot_head_counts(counts, plt.subplots()[1])
+    written = {text.get_position()[::-1]: int(text.get_text()) for text in ax.texts}
+    assert written == {(0, 1): 3, (0, 2): 1, (1, 0): 2}
+    discs, dots = ax.collections
+    np.testing.assert_array_equal(discs.get_offsets(), [(1, 0), (2, 0), (0, 1)])
+    assert np.argsort(discs.get_sizes()).tolist() == [1, 2, 0]
+    np.testing.assert_array_equal(dots.get_offsets(), [(0, 0), (1, 1), (2, 1)])
+    assert ax.get_ylim()[0] > ax.get_ylim()[1], "layer 1 on top"
+
+
+def test_removal_shows_each_order_the_spread_of_chance_and_the_floor():
+    curves = {"one": ([0, 1, 2], [0.75, 0.5, 0.25]), "two": ([0, 2], [0.875, 0.25])}
+    spread = [0, 1, 2], [0.75, 0.375, 0.25], [0.75, 0.625, 0.25]
+    places = [(1.5, 0.5), (0.5, 0.75)]
+    ax = plots.plot_removal(curves, places, spread, 0.25, plt.subplots()[1], "score")
+    floor, *lines = ax.lines
+    assert floor.get_ydata() == [0.25, 0.25]
+    for line, values in zip(lines, curves.values(), strict=True):
+        np.testing.assert_array_equal(line.get_xydata(), np.transpose(values))
+    corners = {tuple(point) for point in ax.collections[0].get_paths()[0].vertices}
+    assert {(1, 0.375), (1, 0.625)} <= corners
+    names = {text.get_text(): text for text in ax.texts}
+    for line, name, place in zip(lines, curves, places, strict=True):
+        assert names[name].get_position() == place
+        assert names[name].get_color() == line.get_color()
+    assert "no attention at all" in names
+    assert ax.get_xlim() == (0, 2)
