@@ -110,7 +110,7 @@ class Budget(FrameWidget):
     def picture(self):
         n_kv = self.n_heads if self.n_kv_heads is None else self.n_kv_heads
         setting = f"n = {self.n:,}, d = {self.d:,}, {self.n_heads} heads" + (
-            f", {n_kv} sets of keys and values" if n_kv != self.n_heads else ""
+            f", {n_kv} set{'s' * (n_kv > 1)} of keys and values" if n_kv != self.n_heads else ""
         )
         if problem := self.current_problem():
             return _picture.figure("", f"{setting}: {problem}.")
@@ -148,7 +148,7 @@ def compared(ratio):
 
 def _drawing(rows, text):
     """Return an SVG of the costs as bars on the axis; what heads add has another colour."""
-    left, width, top, step = 170, 200, 20, 24
+    left, width, top, step = 115, 230, 20, 24
     parts = []
     for power in range(FIRST, LAST + 1):
         x = left + width * (power - FIRST) / (LAST - FIRST)

@@ -113,10 +113,8 @@ class OneDistribution(FrameWidget):
             f"One row's errors cannot sum to less than {1 - 1 / np.sqrt(self.n):.2f}."
         )
         jobs = [
-            f"{job} = {combination(row)}: error {error:.2f}"
-            for job, row, error in zip(
-                ("fetch", "average"), factors, (fetch_error, mean_error), strict=True
-            )
+            f"{job} = {combination(row)}"
+            for job, row in zip(("fetch", "average"), factors, strict=True)
         ]
         drawing = _drawing(rows, (fetch_error, mean_error), _curve(self.n), jobs, text)
         return _picture.figure(drawing, text)

@@ -191,6 +191,34 @@ def test_nothing_sticks_out_and_all_can_be_read(open_static, width, style):
         assert page.evaluate(RUN_AXE) == []
 
 
+def test_large_letters_do_not_run_into_each_other(open_static):
+    page = open_static(
+        Budget(n_heads=16, n_kv_heads=1), viewport={"width": 390, "height": 844}
+    ).page
+    page.add_style_tag(content="html { font-size: 200% }")
+    for row in page.locator(".mha-cost-row:has(.mha-own)").all():
+        ends = [
+            row.locator(part).evaluate(
+                "(node) => { const range = document.createRange(); range.selectNodeContents(node);"
+                "const { left, right, top, bottom } = range.getBoundingClientRect();"
+                "return [left, right, top, bottom]; }"
+            )
+            for part in (".mha-what", ".mha-ratio", ".mha-count")
+        ]
+        for one, other in ((0, 1), (0, 2), (1, 2)):
+            a, b = ends[one], ends[other]
+            assert a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] + 1 or b[3] <= a[2] + 1
+
+
+def test_the_chosen_number_of_sets_can_be_read_in_forced_colours(open_static):
+    page = open_static(Budget(), forced_colors="active").page
+    look = "(node) => [getComputedStyle(node).color, getComputedStyle(node).backgroundColor]"
+    ink, ground = page.locator(".mha-option:has(:checked)").evaluate(look)
+    other = page.locator(".mha-option:not(:has(:checked))").first.evaluate(look)
+    assert ink != ground
+    assert [ink, ground] != other
+
+
 def test_costs_are_a_table_for_those_who_listen(open_static):
     page = open_static(Budget(), viewport={"width": 390, "height": 800}).page
     headers = page.get_by_role("columnheader").all_inner_texts()
