@@ -651,10 +651,12 @@ def plot_shares(
         ax.plot(reached, lines, ("|", "D", "x")[i % 3], color=colour, markersize=(12, 5, 6)[i % 3],
                 markeredgewidth=2, markerfacecolor="none")  # fmt: skip
         labels[rival] = (np.asarray(reached)[0], colour)
-    for label, (share, colour) in labels.items():
-        ax.annotate(label, (share, -0.4), color=colour, ha="center", va="bottom",
-                    fontsize=FONT_SIZE - 2)  # fmt: skip
-    ax.set(xlim=(-0.04, 1.06), ylim=(len(names) - 0.5, -1.2), xlabel="share that is right")
+    # In two heights by turns, since neighbours would touch.
+    for i, label in enumerate(sorted(labels, key=lambda label: labels[label][0])):
+        share, colour = labels[label]
+        ax.annotate(label, (share, -0.3 - 0.4 * (i % 2)), color=colour, ha="center", va="bottom",
+                    fontsize=FONT_SIZE - 1)  # fmt: skip
+    ax.set(xlim=(-0.06, 1.08), ylim=(len(names) - 0.5, -1.2), xlabel="share that is right")
     ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     ax.set_yticks(lines, names)
     ax.tick_params(axis="y", length=0)
