@@ -104,7 +104,7 @@ function render(context) {
     table.replaceChildren(
       el("caption", {}, `Accuracy with ${kept} of ${total()} heads kept` +
         (several ? `; median, lowest and highest of ${seeds} seeds` : "")),
-      el("thead", {}, el("tr", {}, ...["order of removal", several ? "median" : "accuracy", "lowest", "highest"]
+      el("thead", {}, el("tr", {}, ...["order", several ? "median" : "accuracy", "lowest", "highest"]
         .map((title) => el("th", { scope: "col" }, title)))),
       el("tbody", {}, ...names.map((name, i) => {
         const [middle, low, high] = results.subarray(3 * i, 3 * i + 3);

@@ -244,7 +244,7 @@ def _checked_roles(roles, studies):
                 f"roles has {name!r}, which is not among the studies: "
                 f"use {' or '.join(map(repr, studies))}"
             )
-        shape = tuple(studies[name][0].greedy.max(axis=0) + 1)
+        shape = tuple((studies[name][0].greedy.max(axis=0) + 1).tolist())
         if values.shape != shape:
             raise ValueError(
                 f"roles[{name!r}] has shape {values.shape}, but the study's heads are {shape}: "
