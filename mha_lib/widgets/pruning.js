@@ -149,7 +149,7 @@ function render(context) {
     el("figure", {}, caption, el("div", { class: "mha-frame" },
       el("div", { class: "mha-heights", "aria-hidden": "true" },
         ...["1", "0.5", "0"].map((text) => el("span", {}, text))),
-      lines, tags, ticks)),
+      lines, ticks, tags)),
     first, order, el("details", {}, el("summary", {}, "All numbers"), table));
   view.redraw();
 }

@@ -237,6 +237,26 @@ def test_nothing_sticks_out_and_no_setting_moves_the_page(open_static, tiny_stud
     assert plot["y"] + plot["height"] - top < 844 - 64
 
 
+@pytest.mark.parametrize("width", [320, 390, 688])
+def test_letters_of_twice_the_size(open_static, tiny_studies, roles, width):
+    window = open_static(Pruning(tiny_studies, roles=roles))
+    page, widget = window.page, window.page.locator(".mha-widget")
+    page.add_style_tag(content="html { font-size: 200% } body { margin: 0 }")
+    page.set_viewport_size({"width": width, "height": 844})
+    heights = set()
+    for name in tiny_studies:
+        widget.get_by_role("radio", name=name).check()
+        for key in ("Home", "End"):
+            slider(widget, "heads kept").press(key)
+            heights.add(round(widget.bounding_box()["height"], 1))
+            assert widget.evaluate(OVERLAP) == [0, 0]
+    assert len(heights) == 1
+    widget.locator("summary").click()
+    assert widget.evaluate(OUT) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert widget.locator(".mha-drawing").bounding_box()["width"] >= 170
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_curves_have_the_colours_of_the_figure_and_marks_of_their_own(
     open_static, tiny_studies, scheme
