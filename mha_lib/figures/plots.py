@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mha_lib import _check
-from mha_lib._types import FloatArray, IntArray
+from mha_lib._types import FloatArray, IntArray, Integer
 from mha_lib.figures.palette import (
     CURVE_COLOURS,
     HEAD_COLOURS,
     INK,
     LINE,
     MARK,
+    ORDER_LOOKS,
     PAGE,
     SOFT,
+    TOKENS,
     head_colour,
     ink,
 )
@@ -460,11 +462,11 @@ def _plot_curves(x, series, ax, y_label):
     _name_ends(ax, series, ((x[-1], np.asarray(values)[-1]) for values in series.values()))
 
 
-def _name_ends(ax, names, ends, apart=0.08):
+def _name_ends(ax, names, ends, apart=0.08, colours=CURVE_COLOURS):
     """Write each curve's name behind its right end, in its colour; names keep their distance.
 
     ``ends`` are in the units of the data; ``apart`` is that distance for each line of a name, as
-    a share of the axes' height.
+    a share of the axes' height.  Returns the names' heights as such shares.
     """
     to_axes = ax.transData + ax.transAxes.inverted()
     heights = [float(to_axes.transform(end)[1]) for end in ends]
@@ -482,8 +484,9 @@ def _name_ends(ax, names, ends, apart=0.08):
     for i, (name, height) in enumerate(zip(wrapped, heights, strict=True)):
         ax.annotate(
             name, (1, height), (8, 0), "axes fraction", textcoords="offset points",
-            va="center", color=CURVE_COLOURS[i % 4], linespacing=1.1,
+            va="center", color=colours[i % len(colours)], linespacing=1.1,
         )  # fmt: skip
+    return heights
 
 
 def plot_against_heads(
@@ -582,37 +585,74 @@ def plot_steps(series: Mapping[str, tuple[ArrayLike, ArrayLike]], ax: Axes, ylab
     return ax
 
 
-def plot_pruning(curves: Mapping[str, FloatArray], floor: float, ax: Axes) -> Axes:
+def plot_pruning(
+    curves: Mapping[str, FloatArray], floor: float, ax: Axes, at: Integer | None = None
+) -> Axes:
     """Draw the accuracy that is left against the number of heads that are left.
+
+    The widget `mha_lib.widgets.Pruning` shows the same picture, with ``at`` to be moved.
 
     Parameters
     ----------
     curves : dict of str to float array, each (S, L * h + 1)
-        Accuracy with all heads, without one, ..., without any; one row per seed.  The line is the
-        median over seeds, the band runs from the smallest to the largest.
+        Accuracy with all heads, without one, ..., without any; one row per seed.  Lines are
+        medians over the seeds.  "best choice" and "worst choice", of all choices of as many heads,
+        are the edges of an area: the largest and the smallest over the seeds.
     floor : float
         Accuracy without any head.
     ax : matplotlib Axes
+    at : int, optional
+        Number of heads kept where the curves are named, and their values given.  None = half.
 
     Returns
     -------
     ax : matplotlib Axes
     """
-    for i, (name, rows) in enumerate(curves.items()):
-        kept = np.arange(rows.shape[1])[::-1]
-        style: dict[str, Any] = {
-            "linestyle": ("-", "--", ":", "-.")[i % 4],
-            "marker": "osD^"[i % 4],
-        }
-        ax.plot(kept, np.median(rows, axis=0), color=CURVE_COLOURS[i % 4], label=name, **style)
-        ax.fill_between(
-            kept, rows.min(axis=0), rows.max(axis=0), color=CURVE_COLOURS[i % 4], alpha=0.12
-        )
-    ax.axhline(floor, color=HEAD_COLOURS[7], linewidth=1)
-    ax.text(kept[0], floor, "no attention", va="bottom", fontsize=FONT_SIZE - 2)
-    ax.set(xlabel="heads kept", ylabel="accuracy", ylim=(0, 1.03), xlim=(kept[0] + 0.2, -0.2))
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
+    total = next(iter(curves.values())).shape[1] - 1
+    at = total // 2 if at is None else _check.integer("at", at, minimum=0)
+    if at > total:
+        raise ValueError(f"at={at}, but there are {total} heads: use at <= {total}")
+    kept = np.arange(total, -1, -1)
+    shown = {name: np.median(rows, axis=0) for name, rows in curves.items()}
+    if "best choice" in curves:
+        shown["best choice"] = curves["best choice"].max(axis=0)
+    if {"best choice", "worst choice"} <= set(curves):
+        del shown["worst choice"]
+        worst, best = curves["worst choice"].min(axis=0), shown["best choice"]
+        ax.fill_between(kept, worst, best, color=SOFT, alpha=0.16, linewidth=0)
+    shown["no attention"] = np.full(total + 1, floor)
+    ax.axvline(at, color=SOFT, linewidth=1)
+    # The first on top: marks that lie on one another stay in sight, as they grow downwards.
+    for i, (name, curve) in enumerate(shown.items()):
+        colour, mark, width, size = _order_look(name)
+        style: dict[str, Any] = {"color": colour, "marker": mark, "zorder": 9 - i}
+        ax.plot(kept, curve, linewidth=width, markersize=size, markeredgecolor=PAGE, **style)
+    ax.set(xlabel="heads kept", ylabel="accuracy", ylim=(0, 1.03), xlim=(total + 0.2, -0.2))
+    ax.set_xticks(kept)
+    values = [curve[total - at] for curve in shown.values()]
+    colours = [_order_look(name)[0] for name in shown]
+    heights = _name_ends(
+        ax,
+        [f"{name} {value:.2f}" for name, value in zip(shown, values, strict=True)],
+        [(at, value) for value in values],
+        colours=colours,
+    )
+    left = (total + 0.2 - at) / (total + 0.4)
+    for value, height, colour in zip(values, heights, colours, strict=True):
+        ax.plot(
+            [left, 1.015], [value / 1.03, height], ":", transform=ax.transAxes, color=colour,
+            linewidth=1, clip_on=False,
+        )  # fmt: skip
     return ax
+
+
+def _order_look(name):
+    """Return colour, mark, line width and size of mark of the curve of an order of removal."""
+    token, mark = ORDER_LOOKS.get(name, ("soft", ""))
+    colour = TOKENS[token][0]
+    if mark:
+        return colour, mark, 2, {"o": 5, "s": 7.5, "D": 6.5, "^": 9}[mark]
+    return colour, "", 2.5 if name.startswith("mean") else 1, 0
 
 
 def plot_shares(
@@ -684,7 +724,7 @@ def plot_head_counts(counts: ArrayLike, ax: Axes) -> Axes:
     sizes = 200 + 100 * counts[layers, heads]  # of the area, in square points
     ax.scatter(heads, layers, s=sizes, facecolor="none", edgecolor=CURVE_COLOURS[3], linewidth=2)
     for layer, head in zip(layers, heads, strict=True):
-        ax.text(head, layer, str(counts[layer, head]), ha="center", va="center")
+        ax.text(int(head), int(layer), str(counts[layer, head]), ha="center", va="center")
     layers, heads = np.nonzero(counts == 0)
     ax.scatter(heads, layers, s=9, color=SOFT)
     n_layers, n_heads = counts.shape

@@ -3,15 +3,12 @@
 By keyboard on the served site, and by pointer on the same pages opened from their files.
 """
 
-import re
-
 import ipywidgets
-import numpy as np
 import pytest
 
 from mha_lib.widgets import Budget, HeadSplitter, OneDistribution, Pruning, TrainingPlayback
 from tests.browser.conftest import SITE
-from tests.browser.moves import WAYS, positions, put, settings, slider
+from tests.browser.moves import positions, put, settings, slider
 from tests.browser.test_pages import AXE, RUN_AXE
 from tests.browser.test_training_playback import expect_playback, step_of
 
@@ -40,103 +37,6 @@ def widget_on_site(visit, site):
         pytest.fail(f"no page of the book shows {kind.__name__}")
 
     return start
-
-
-# Pruning, on a bare page -------------------------------------------------------------------------
-
-
-def kept_of(widget):
-    return int(settings(widget)["heads kept"].split()[0])
-
-
-def expect_pruning(widget, studies, name):
-    """Compare everything that the widget shows with the studies of the chosen model."""
-    seeds, kept = np.atleast_1d(studies[name]), kept_of(widget)
-    total = len(seeds[0].greedy)
-    assert settings(widget)["heads kept"] == f"{kept} of {total}"
-    keys = ("greedy", "ablation", "gradient", "path")
-    per_seed = [[seed.curves[key][total - kept] for seed in seeds] for key in keys]
-    means, worst, best = np.transpose([seed.subsets[:, total - kept] for seed in seeds])
-    floors = [seed.curves["greedy"][total] for seed in seeds]
-    rows = [(np.median(each), min(each), max(each)) for each in per_seed]
-    rows += [(np.median(means), min(worst), max(best))]
-    rows += [(np.median(floors), min(floors), max(floors))]
-    shown = widget.locator("tbody tr").all()
-    for i, (row, expected) in enumerate(zip(shown, rows, strict=True)):
-        cells = row.locator("td").all_inner_texts()
-        if len(seeds) == 1 and i != 4:  # only the choices have a range
-            assert cells[1:] == ["", ""]
-            cells, expected = cells[:1], expected[:1]
-        np.testing.assert_allclose([float(cell) for cell in cells], expected, atol=0.000501)
-    said = widget.get_by_role("status").inner_text()
-    found = re.search(
-        r"(\d) of (\d) heads kept: greedy (.*), mean of all choices (.*), without .* (.*)\.$", said
-    )
-    expected = [kept, total, rows[0][0], rows[4][0], rows[5][0]]
-    np.testing.assert_allclose([float(n) for n in found.groups()], expected, atol=0.000501)
-    assert float(widget.locator(".mha-cursor").get_attribute("x1")) == 100 * kept / total
-
-    curves = [np.median([seed.curves[key] for seed in seeds], axis=0) for key in keys]
-    curves += [np.median([seed.subsets[0] for seed in seeds], axis=0)]
-    for i, curve in enumerate([*curves, np.full(total + 1, np.median(floors))]):
-        points = widget.locator(f"figure polyline.mha-series-{i}").get_attribute("points")
-        drawn = np.array([point.split(",") for point in points.split()], float)
-        np.testing.assert_allclose(drawn[:, 0], np.linspace(0, 100, total + 1))
-        np.testing.assert_allclose(1 - drawn[:, 1] / 100, curve[::-1], atol=1e-4)
-
-    layers = 1 + seeds[0].greedy[:, 0].max()
-    heads = [
-        (f"layer {layer + 1} " if layers > 1 else "") + f"head {head + 1}"
-        for layer, head in seeds[0].greedy
-    ]
-    fate = [" removed"] * (total - kept) + [" kept"] * kept
-    texts = widget.locator(".mha-order li").evaluate_all("(all) => all.map((li) => li.textContent)")
-    assert texts == [head + what for head, what in zip(heads, fate, strict=True)]
-    assert widget.locator(".mha-gone").count() == total - kept
-    assert ("of the first seed" in widget.inner_text()) == (len(seeds) > 1)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_pruning_shows_every_number_of_heads(open_static, tiny_studies, way):
-    page = open_static(Pruning(tiny_studies)).page
-    widget = page.get_by_role("region", name=PRUNING, exact=True)
-    for name in ("three jobs", "induction"):
-        radio = widget.get_by_role("radio", name=name)
-        if name == "induction":
-            if way == "keyboard":
-                widget.get_by_role("radio", checked=True).press("ArrowRight")
-            else:
-                radio.click()
-            said = widget.get_by_role("status").inner_text()
-            assert said.startswith("Model: from three jobs to induction. ")
-        assert radio.is_checked()
-        assert widget.get_by_role("radio", checked=True).count() == 1
-        for _ in WAYS[way](slider(widget, "heads kept")):
-            expect_pruning(widget, tiny_studies, name)
-
-
-def test_pruning_says_which_heads_went_and_came_back(open_static, tiny_studies):
-    study = tiny_studies["induction"]
-    page = open_static(Pruning({"one": study})).page
-    heads = [f"layer {layer + 1} head {head + 1}" for layer, head in study.greedy]
-    status, control = page.get_by_role("status"), slider(page, "heads kept")
-    assert not page.get_by_role("group", name="model").is_visible()
-    control.press("Home")
-    assert status.inner_text().startswith(f"Greedy removes {', '.join(heads)}. 0 of 4 heads kept")
-    control.press("ArrowRight")
-    assert status.inner_text().startswith(f"Greedy keeps {heads[3]}. 1 of 4 heads kept")
-    control.press("ArrowRight")
-    control.press("ArrowLeft")
-    assert status.inner_text().startswith(f"Greedy removes {heads[2]}. 1 of 4 heads kept")
-
-
-def test_lines_differ_by_more_than_colour(open_static, tiny_studies):
-    page = open_static(Pruning(tiny_studies)).page
-    style = "(l) => [getComputedStyle(l).strokeDasharray, getComputedStyle(l).strokeWidth].join()"
-    drawn = [page.locator(f"polyline.mha-series-{i}").evaluate(style) for i in range(6)]
-    assert len(set(drawn)) == 6
-    samples = page.locator("tbody .mha-sample:not(.mha-marker)")
-    assert [line.evaluate(style) for line in samples.all()] == drawn
 
 
 # Manners, on a bare page -------------------------------------------------------------------------
@@ -225,6 +125,8 @@ DARK = """:root { --pst-color-text-base: #ced6dd; --pst-color-text-muted: #9ca4a
 def test_widget_has_no_accessibility_violation(open_static, kind, width, style):
     page = open_static(kind[0], viewport={"width": width, "height": 800}).page
     page.add_style_tag(content=style)
+    if style == DARK:
+        page.evaluate("() => { document.documentElement.dataset.theme = 'dark'; }")
     page.locator("summary").evaluate_all("(all) => all.forEach((one) => one.click())")
     page.get_by_role("slider").press("End")
     page.get_by_role("slider").press("ArrowLeft")
@@ -264,24 +166,18 @@ def test_two_widgets_do_not_disturb_each_other(open_static):
     assert len(ids) == len(set(ids))
 
 
-def test_two_playbacks_and_two_prunings_share_a_page(open_static, tiny_runs, tiny_studies):
+def test_two_playbacks_share_a_page(open_static, tiny_runs):
     runs = list(tiny_runs.values())
-    widgets = [*map(TrainingPlayback, runs), Pruning(tiny_studies), Pruning(tiny_studies, kept=1)]
-    window = open_static(*widgets)
+    window = open_static(*map(TrainingPlayback, runs))
     first, second = window.page.get_by_role("region", name="Training playback").all()
-    third, fourth = window.page.get_by_role("region", name=PRUNING).all()
     for key in ("Home", "ArrowRight", "ArrowRight"):
         slider(first, "training step").press(key)
     first.get_by_role("radio").nth(2).click()
     for key in ("Home", "ArrowRight"):
         slider(second, "training step").press(key)
-    third.get_by_role("radio").nth(1).click()
-    put(third, "heads kept", "3 of 4")
     expect_playback(first, runs[0], head=2)
     expect_playback(second, runs[1], head=0)
-    expect_pruning(third, tiny_studies, "induction")
-    expect_pruning(fourth, tiny_studies, "three jobs")
-    assert (step_of(first), step_of(second), kept_of(third), kept_of(fourth)) == (13, 4, 3, 1)
+    assert (step_of(first), step_of(second)) == (13, 4)
     ids = window.page.evaluate("[...document.querySelectorAll('[id]')].map((node) => node.id)")
     assert len(ids) == len(set(ids))
     assert window.complaints == []

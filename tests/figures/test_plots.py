@@ -172,6 +172,49 @@ def test_names_at_the_ends_of_curves_keep_their_order_and_their_distance():
     assert np.diff(sorted(places.values())).min() > 0.079
 
 
+def pruned():
+    """Return made-up curves of 5 heads over 3 seeds, for `plots.plot_pruning`."""
+    drawn = np.sort(np.random.default_rng(1).random((5, 3, 6)), axis=2)[..., ::-1]
+    names = ("greedy", "path", "mean of all", "best choice", "worst choice")
+    return dict(zip(names, drawn, strict=True))
+
+
+def test_pruning_runs_from_all_heads_to_none_and_names_its_curves_at_half():
+    curves = pruned()
+    ax = plots.plot_pruning(curves, 0.125, plt.subplots()[1])
+    assert ax.get_xlim()[0] > ax.get_xlim()[1]
+    expected = {name: np.median(curves[name], axis=0) for name in list(curves)[:3]}
+    expected |= {"best choice": curves["best choice"].max(axis=0), "no attention": [0.125] * 6}
+    cursor, *lines = ax.lines
+    assert set(cursor.get_xdata()) == {2}
+    looks = {"greedy": (plots.INK, "o"), "path": (plots.CURVE_COLOURS[3], "^")}
+    for line, text, (name, curve) in zip(lines[:5], ax.texts, expected.items(), strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), [5, 4, 3, 2, 1, 0])
+        np.testing.assert_allclose(line.get_ydata(), curve)
+        assert (line.get_color(), line.get_marker()) == looks.get(name, (plots.SOFT, ""))
+        assert text.get_text() == f"{name} {curve[3]:.2f}"
+        assert text.get_color() == line.get_color()
+    # A leader goes from each curve, where it is named, to its name.
+    for lead, text, curve in zip(lines[5:], ax.texts, expected.values(), strict=True):
+        start, end = lead.get_transform().transform(np.transpose(lead.get_data()))
+        np.testing.assert_allclose(start, ax.transData.transform((2, curve[3])))
+        assert end[1] == pytest.approx(ax.transAxes.transform(text.xy)[1])
+    area = ax.collections[0].get_paths()[0].vertices
+    assert area[:, 1].min() == curves["worst choice"].min()
+    assert area[:, 1].max() == curves["best choice"].max()
+    assert ax.get_legend() is None
+
+
+def test_pruning_names_its_curves_where_it_is_asked_to():
+    curves = pruned()
+    del curves["worst choice"]
+    ax = plots.plot_pruning(curves, 0.125, plt.subplots()[1], at=np.int64(4))
+    assert ax.texts[0].get_text() == f"greedy {np.median(curves['greedy'], axis=0)[1]:.2f}"
+    assert len(ax.collections) == 0
+    with pytest.raises(ValueError, match="at=6, but there are 5 heads: use at <= 5"):
+        plots.plot_pruning(curves, 0.1, ax, at=6)
+
+
 def test_panels_are_as_many_as_asked_for():
     axes = plots.panel_axes(3, n_columns=2)
     assert len(axes) == len(axes[0].figure.axes) == 3

@@ -443,6 +443,36 @@ def test_pruning_holds_every_number_of_heads(tiny_studies, name):
     assert fixed["greedy"] == seeds[0].greedy.tolist()
     assert fixed["n_seeds"] == len(seeds)
     assert fixed["n_layers"] == (2 if name == "induction" else 1)
+    assert fixed["roles"] is None
+
+
+def test_pruning_runs_as_the_figure_does_and_gives_heads_their_roles(tiny_studies):
+    roles = np.array([["previous token", "broad"], ["induction", ""]])
+    widget = Pruning(tiny_studies, roles={"induction": roles})
+    assert widget.choices()["kept"] == [4, 3, 2, 1, 0]
+    greedy = tiny_studies["induction"].greedy
+    assert widget._studies["induction"]["roles"] == [roles[layer, head] for layer, head in greedy]
+    assert widget._studies["three jobs"]["roles"] is None
+
+
+def test_pruning_is_a_picture_of_the_present_setting(tiny_studies):
+    widget = Pruning(tiny_studies, study="induction")
+    study = tiny_studies["induction"]
+    for kept in (4, 1):
+        widget.kept = kept
+        named = {key: study.curves[key][4 - kept] for key in ("greedy", "ablation", "gradient")}
+        named |= {"path": study.curves["path"][4 - kept], "best choice": study.subsets[2, 4 - kept]}
+        named |= {"mean of all": study.subsets[0, 4 - kept], "no attention": study.subsets[0, 4]}
+        shown = re.findall(r' y="([\d.]+)"[^>]*>([a-z ]+) (\d\.\d\d)<', widget._picture)
+        assert [name for _, name, _ in shown] == list(named)
+        found = [float(value) for *_, value in shown]
+        np.testing.assert_allclose(found, [*named.values()], atol=0.00501)
+        # The higher, the further up, and none on another.
+        heights = [float(y) for y, *_ in shown]
+        order = np.argsort(heights)
+        assert np.diff(np.array(heights)[order]).min() > 17.8
+        assert np.all(np.diff(np.array([*named.values()])[order]) <= 0)
+    assert "var(--mha-curve-3, " in widget._picture
 
 
 def test_pruning_starts_with_all_heads_of_the_first_model(tiny_studies):
@@ -532,6 +562,13 @@ def test_pruning_refuses_what_it_cannot_show(tiny_studies):
         (lambda: Pruning({"a": study}, kept=5), ValueError, "no model has more than 4 heads: use"),
         (lambda: Pruning({"a": study}, kept=-1), ValueError, "kept=-1 is too small"),
         (lambda: Pruning({"a": study}, kept=1.0), TypeError, "kept must be an integer"),
+        (lambda: Pruning({"a": study}, roles=["x"]), TypeError, "roles must be a dict of roles by"),
+        (lambda: Pruning({"a": study}, roles={"b": []}), ValueError, "roles has 'b', which is not"),
+        (
+            lambda: Pruning({"a": study}, roles={"a": ["broad"] * 4}),
+            ValueError,
+            "roles['a'] has shape (4,), but the study's heads are (2, 2): pass what head_roles",
+        ),
     ):
         with pytest.raises(error, match=re.escape(message)):
             make()
