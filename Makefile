@@ -21,7 +21,7 @@ unexport MPLBACKEND PYTHONOPTIMIZE PYTHONWARNINGS
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book check test seeds versions mutate test-all serve lab notebooks assignment grade \
+.PHONY: help book check test seeds versions mutate test-all serve lab notebooks assignment grade exam \
 	weights measure-heads bench bench-site bench-train bench-grade clean
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make notebooks  re-run the notebooks and save their outputs"
 	@echo "make assignment make the students' version of the assignment from its source"
 	@echo "make grade SUBMISSIONS=folder OUT=folder   grade notebooks of the assignment"
+	@echo "make exam OUT=folder       write exam questions for Moodle, Canvas and paper; SEED=number for others"
 	@echo "make weights    fetch the trained encoder of chapter 5, 91 MB, once"
 	@echo "make measure-heads   measure its heads again, half an hour; with TREEBANK=file on your texts"
 	@echo "make bench      measure attention beside PyTorch and onnxruntime, which it fetches"
@@ -85,6 +86,10 @@ grade: $(GRADER)
 	@test -n "$(SUBMISSIONS)" -a -n "$(OUT)" || \
 		{ echo "say: make grade SUBMISSIONS=folder OUT=folder"; exit 2; }
 	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)"
+
+exam: $(GRADER)
+	@test -n "$(OUT)" || { echo "say: make exam OUT=folder"; exit 2; }
+	@$(BIN)/python -m assignments.exam "$(OUT)" $(SEED)
 
 weights: $(READY)
 	@$(BIN)/python -m mha_lib.learning.weights

@@ -32,7 +32,7 @@ with _check.needing("mha_lib.figures.plots"):
 # A page's column is a quarter wider, a telephone not quite two thirds as wide: type that is a
 # little small here can be read on both.
 FIGURE_WIDTH = 5.8  # inches
-FONT_SIZE = 10.5  # points
+FONT_SIZE = 11  # points
 
 WEIGHT_MAP = "viridis"  # one map, always from 0 to 1, for attention weights
 
@@ -45,6 +45,7 @@ def use_style() -> None:
             "figure.constrained_layout.use": True,
             "figure.facecolor": PAGE,
             "savefig.facecolor": PAGE,
+            "axes.facecolor": PAGE,
             "font.size": FONT_SIZE,
             "text.color": INK,
             "axes.titlesize": FONT_SIZE,
@@ -352,6 +353,24 @@ def plot_role_maps(
     return axes
 
 
+def _cells(heads, words, n_heads, ax, size=FONT_SIZE):
+    """Draw a matrix of cells in the colours of heads, grey for -1, with a word in each."""
+    colours = ListedColormap([head_colour(head) for head in range(n_heads)])
+    own = np.ma.masked_less(heads, 0)  # there the axes show, whose colour follows the theme
+    ax.imshow(own, cmap=colours, vmin=-0.5, vmax=n_heads - 0.5, aspect="auto")
+    ax.set_facecolor(LINE)
+    for (row, column), head in np.ndenumerate(heads):
+        if head >= 0:
+            ax.text(column, row, words[row][column], color=ink(head_colour(head)), ha="center",
+                    va="center", fontsize=size, fontweight="bold")  # fmt: skip
+    n_rows, n_columns = np.shape(heads)
+    ax.set_xticks(range(n_columns))
+    ax.set_xticks(np.arange(1, n_columns) - 0.5, minor=True)
+    ax.set_yticks(np.arange(1, n_rows) - 0.5, minor=True)
+    ax.grid(which="minor", color=PAGE, linewidth=2)
+    ax.tick_params(which="both", length=0)
+
+
 def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
     """Draw which output columns change when a head changes.
 
@@ -366,20 +385,67 @@ def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
     ax : matplotlib Axes
     """
     n_heads, d = np.shape(depends)
-    picture = np.where(depends, np.arange(1, n_heads + 1)[:, None], 0)
-    colours = ListedColormap([LINE, *(head_colour(head) for head in range(n_heads))])
-    ax.imshow(picture, cmap=colours, vmin=0, vmax=n_heads, aspect="auto")
-    for head, column in np.argwhere(depends):
-        ax.text(column, head, "yes", ha="center", va="center", color=ink(head_colour(head)),
-                fontsize=FONT_SIZE - 3, fontweight="bold")  # fmt: skip
-    ax.set_xticks(range(d))
+    heads = np.where(depends, np.arange(n_heads)[:, None], -1)
+    _cells(heads, np.full((n_heads, d), "yes"), n_heads, ax, FONT_SIZE - 3)
     ax.set_yticks(range(n_heads), [f"head {head + 1}" for head in range(n_heads)])
     ax.set(xlabel="column of the output")
-    ax.set_xticks(np.arange(1, d) - 0.5, minor=True)
-    ax.set_yticks(np.arange(1, n_heads) - 0.5, minor=True)
-    ax.grid(which="minor", color=PAGE, linewidth=2)
-    ax.tick_params(which="both", length=0)
     return ax
+
+
+def plot_dealt(heads: IntArray, words: ArrayLike, ax: Axes, title: str = "") -> Axes:
+    """Draw which head each number of a matrix goes to or comes from.
+
+    Parameters
+    ----------
+    heads : int array, (n, d)
+        The head of each number, counted from 0.
+    words : array, (n, d)
+        What to write on each number.
+    ax : matplotlib Axes
+    title : str, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    _cells(np.asarray(heads), np.asarray(words), int(np.max(heads)) + 1, ax)
+    ax.set_yticks(range(len(heads)), [str(token + 1) for token in range(len(heads))])
+    ax.set_xticks([])
+    ax.set(xlabel=f"{len(np.transpose(heads))} columns", ylabel="token", title=title)
+    return ax
+
+
+def plot_row_sums(maps: Mapping[str, FloatArray], axes: Sequence[Axes]) -> Sequence[Axes]:
+    """Draw maps of attention weights with the sum of each row to its right.
+
+    Parameters
+    ----------
+    maps : dict of str to float array, each (Tq, Tk)
+        Attention weights, by what to call them.
+    axes : list of matplotlib Axes, as many as maps
+
+    Returns
+    -------
+    axes : list of matplotlib Axes
+
+    Notes
+    -----
+    A sum that is not 1 is written in the colour of what is wrong.
+    """
+    for (name, weights), ax in zip(maps.items(), axes, strict=True):
+        n_queries, n_keys = np.shape(weights)
+        plot_attention_map(weights, [str(i + 1) for i in range(max(n_queries, n_keys))], ax, name)
+        ax.tick_params(axis="x", rotation=0)
+        ax.text(n_keys, -0.8, "sum", ha="center", va="center", color=SOFT)
+        for row, total in enumerate(np.sum(weights, axis=-1)):
+            colour = INK if np.isclose(total, 1) else MARK
+            ax.text(n_keys - 0.3, row, f"{total:.2f}", va="center", color=colour)
+    axes[0].set_ylabel("query (looks)")
+    axes[0].set_xlabel("key (is looked at)")
+    axes[0].figure.colorbar(
+        axes[0].images[0], ax=axes, location="bottom", shrink=0.6, label="attention weight"
+    )
+    return axes
 
 
 def _plot_curves(x, series, ax, y_label):

@@ -117,6 +117,36 @@ def test_columns_are_marked_where_they_depend_on_a_head():
     assert marked == [(0, 0), (0, 2), (1, 1), (1, 2)]
 
 
+def test_dealt_numbers_have_the_colour_and_word_of_their_place():
+    heads = np.array([[0, 2, 1], [1, 1, 0]])
+    words = np.array([["a", "b", "c"], ["d", "e", "f"]])
+    ax = plots.plot_dealt(heads, words, plt.subplots()[1], "wrong")
+    image = ax.images[0]
+    drawn = image.cmap(image.norm(image.get_array()))
+    expected = [[mpl.colors.to_rgba(head_colour(head)) for head in row] for row in heads]
+    np.testing.assert_allclose(drawn, expected)
+    shown = {text.get_position(): text.get_text() for text in ax.texts}
+    assert shown == {(j, i): words[i, j] for i in range(2) for j in range(3)}
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["1", "2"]
+    assert ax.get_title() == "wrong"
+
+
+def test_sums_stand_by_their_rows_and_wrong_ones_are_marked(weights):
+    wrong = weights[1] * np.array([1, 0.5, 1, 0, 2])[:, None]
+    axes = plots.plot_row_sums({"right": weights[0], "wrong": wrong}, plots.panel_axes(2))
+    for ax, name, shown in zip(axes, ("right", "wrong"), (weights[0], wrong), strict=True):
+        np.testing.assert_array_equal(ax.images[0].get_array(), shown)
+        assert ax.images[0].get_clim() == (0, 1)
+        assert ax.get_title() == name
+    sums = {text.get_position()[1]: text for text in axes[1].texts[1:]}
+    found = {row: (text.get_text(), text.get_color()) for row, text in sums.items()}
+    assert found == {
+        0: ("1.00", plots.INK), 1: ("0.50", plots.MARK), 2: ("1.00", plots.INK),
+        3: ("0.00", plots.MARK), 4: ("2.00", plots.MARK),
+    }  # fmt: skip
+    assert all(text.get_color() == plots.INK for text in axes[0].texts[1:])
+
+
 @pytest.mark.parametrize("plot", [plots.plot_against_heads, plots.plot_memory, plots.plot_time])
 def test_curves_go_through_their_values(plot):
     x, series = np.array([1, 2, 4]), {"a": np.array([3, 5, 7]), "b": np.array([2, 4, 11])}
