@@ -46,7 +46,7 @@ LEAVE_ONE_OF_EACH_LOOK = """() => {
 FIND_WHAT_IS_CUT = """(inLargeType) => {
   const width = document.documentElement.clientWidth, found = new Set();
   const shown = { visibilityProperty: true, opacityProperty: true };
-  const unseen = ".mha-unseen, .visually-hidden, noscript, script, style, mjx-assistive-mml";
+  const unseen = ".visually-hidden, noscript, script, style, mjx-assistive-mml";
   const focusable = (box) => box.tabIndex >= 0 || box.querySelector("a[href], button, input");
   const place = document.querySelector("main");
   const words = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
@@ -57,9 +57,10 @@ FIND_WHAT_IS_CUT = """(inLargeType) => {
     range.selectNodeContents(text);
     for (const { left, right, width: wide, height } of range.getClientRects()) {
       if (wide < 1 || height < 1) continue;
-      let [from, to, by] = [left, right, ""];
+      let [from, to, by, isReadOut] = [left, right, "", false];
       for (let box = parent; box && box !== document.body; box = box.parentElement) {
-        const { overflowX, display } = getComputedStyle(box);
+        const { overflowX, display, clipPath } = getComputedStyle(box);
+        isReadOut ||= clipPath === "inset(50%)"; // and not seen
         const frame = box.getBoundingClientRect();
         const fits = from >= frame.left - 1.5 && to <= frame.right + 1.5;
         if (overflowX === "visible" || display === "inline" || fits) continue;
@@ -69,7 +70,7 @@ FIND_WHAT_IS_CUT = """(inLargeType) => {
         [from, to] = [Math.max(from, frame.left), Math.min(to, frame.right)];
       }
       if (to > width + 1 || from < -1) by = "the window";
-      if (by) found.add(`“${text.data.trim().slice(0, 40)}” is cut by ${by}`);
+      if (by && !isReadOut) found.add(`“${text.data.trim().slice(0, 40)}” is cut by ${by}`);
     }
   }
   return [...found];
