@@ -189,11 +189,13 @@ OVERLAP = """(section) => {
     .map((node) => node.getBoundingClientRect())
     .sort((a, b) => a.top - b.top);
   const tags = boxes.slice(1).filter((box, i) => box.top < boxes[i].bottom - 1.5).length;
+  const plot = section.querySelector(".mha-frame").getBoundingClientRect();
+  const below = boxes.filter((box) => box.bottom > plot.bottom).length;
   const wide = [...section.querySelectorAll(".mha-order .mha-chip > span, .mha-order b")]
     .filter((node) => !node.matches(".mha-unseen"))
     .filter((node) => { const range = document.createRange(); range.selectNodeContents(node);
       return range.getBoundingClientRect().width > node.closest("li").clientWidth + 1; }).length;
-  return [tags, wide];
+  return [tags + below, wide];
 }"""
 
 
@@ -239,12 +241,16 @@ def test_nothing_sticks_out_and_no_setting_moves_the_page(open_static, tiny_stud
 
 @pytest.mark.parametrize("width", [320, 390, 688])
 def test_letters_of_twice_the_size(open_static, tiny_studies, roles, width):
-    window = open_static(Pruning(tiny_studies, roles=roles))
+    study = tiny_studies["induction"]
+    curves = {name: curve[2:] for name, curve in study.curves.items()}
+    small = replace(study, curves=curves, subsets=study.subsets[:, 2:], greedy=study.greedy[2:])
+    shown = {**tiny_studies, "small": small}
+    window = open_static(Pruning(shown, roles=roles))
     page, widget = window.page, window.page.locator(".mha-widget")
     page.add_style_tag(content="html { font-size: 200% } body { margin: 0 }")
     page.set_viewport_size({"width": width, "height": 844})
     heights = set()
-    for name in tiny_studies:
+    for name in shown:
         widget.get_by_role("radio", name=name).check()
         for key in ("Home", "End"):
             slider(widget, "heads kept").press(key)
@@ -294,6 +300,12 @@ def test_forced_colours_and_print(open_static, tiny_studies, roles, theme):
     for line in lines:
         drawn, system = line.evaluate(stroke)
         assert drawn == system
+    chosen = page.locator(".mha-option:has(:checked)").evaluate(
+        "(n) => [getComputedStyle(n).forcedColorAdjust, getComputedStyle(n).color,"
+        " getComputedStyle(n).backgroundColor]"
+    )
+    assert chosen[0] == "none"
+    assert chosen[1] != chosen[2]
     page.emulate_media(forced_colors="none", media="print")
     for line, (name, _) in zip(lines, ORDER_LOOKS.values(), strict=False):
         light = "#000000" if name == "ink" else TOKENS[name][0]

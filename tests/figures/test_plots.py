@@ -194,6 +194,8 @@ def test_pruning_runs_from_all_heads_to_none_and_names_its_curves_at_half():
         assert (line.get_color(), line.get_marker()) == looks.get(name, (plots.SOFT, ""))
         assert text.get_text() == f"{name} {curve[3]:.2f}"
         assert text.get_color() == line.get_color()
+    values = [curve[3] for curve in expected.values()]
+    assert np.all(np.diff([values[i] for i in np.argsort([t.xy[1] for t in ax.texts])]) >= 0)
     # A leader goes from each curve, where it is named, to its name.
     for lead, text, curve in zip(lines[5:], ax.texts, expected.values(), strict=True):
         start, end = lead.get_transform().transform(np.transpose(lead.get_data()))

@@ -469,6 +469,7 @@ def test_pruning_is_a_picture_of_the_present_setting(tiny_studies):
         np.testing.assert_allclose(found, [*named.values()], atol=0.00501)
         # The higher, the further up, and none on another.
         heights = [float(y) for y, *_ in shown]
+        assert max(heights) < 232 + 6  # none below the plot
         order = np.argsort(heights)
         assert np.diff(np.array(heights)[order]).min() > 17.8
         assert np.all(np.diff(np.array([*named.values()])[order]) <= 0)
