@@ -3,6 +3,7 @@
     python -m tests check   # before every commit: style, types, imports and the fast tests
     python -m tests         # all that a contributor's machine should see, the book's build included
     python -m tests seeds   # what the book claims of trained models, trained and measured anew
+    python -m tests screens # each setting of each widget, on each screen
 
 The commands of a stage run at the same time.  The first stage that fails is the last.
 """
@@ -69,6 +70,11 @@ CLAIMS = {
     # Skipped without the weights that `make weights` fetches.
     "the trained encoder, measured again": [[*SHARED, "loadfile", "-rs", "tests/measured"]],
 }
+SCREENS = {
+    "each setting of each widget, on each screen": [
+        [*ALONE, "-n", WAITING, "--dist", "load", "-m", "slow", "tests/browser"]
+    ],
+}
 
 
 def run(commands):
@@ -109,5 +115,7 @@ def main(stages):
 if __name__ == "__main__":
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    wanted = {"check": CHECK, "test": TEST, "seeds": CLAIMS}.get(" ".join(sys.argv[1:]) or "test")
+    wanted = {"check": CHECK, "test": TEST, "seeds": CLAIMS, "screens": SCREENS}.get(
+        " ".join(sys.argv[1:]) or "test"
+    )
     sys.exit(main(wanted) if wanted else __doc__)

@@ -126,7 +126,7 @@ function render(context) {
   const largeName = el("figcaption", {});
   const spread = el("p", { class: "mha-note mha-spread" });
   const largeScores = run.scores.map((score, i) => newMeter(score, run.chance[i]));
-  const letters = (side) => el("div", { class: `mha-letters ${side}`, "aria-hidden": "true" },
+  const letters = (side) => el("div", { class: `mha-letters ${side}`, "aria-hidden": "true", style: `--n:${n}` },
     ...run.tokens.map((token, i) => el("span", i === run.marked ? { class: "mha-star" } : {}, token)));
   const table = el("div", { class: "mha-table", tabindex: 0, role: "region",
     "aria-label": `Scores of all heads: ${run.jobs.join(", ")}` });

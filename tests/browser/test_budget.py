@@ -151,6 +151,7 @@ def test_an_impossible_pair_offers_the_nearest_possible_ones(open_static):
     expect_budget(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 390, 704])
 def test_no_setting_moves_the_page(open_static, width):
     page = open_static(Budget(), viewport={"width": width, "height": 800}).page
@@ -169,6 +170,7 @@ def test_no_setting_moves_the_page(open_static, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 360, 390, 704])
 @pytest.mark.parametrize("style", ["body { background: #fff }", DARK], ids=["light", "dark"])
 def test_nothing_sticks_out_and_all_can_be_read(open_static, width, style):

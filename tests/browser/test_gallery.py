@@ -97,6 +97,7 @@ def test_a_pointer_shows_a_word_and_a_click_chooses_it(gallery):
     expect(gallery, 0, "2-4", words.index("new"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [688, 350, 288])
 def test_no_setting_moves_the_page(open_static, width):
     page = open_static(

@@ -143,6 +143,7 @@ def heights(widget):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("column", "most"), [(688, 720), (350, 1100), (280, 1100)])
 def test_its_height_is_the_same_for_every_setting(splitter, column, most):
     widget = splitter(column=column)
@@ -175,6 +176,7 @@ SMALL = """(section) => [...section.querySelectorAll("*")].filter((one) =>
   parseFloat(getComputedStyle(one).fontSize) < 11).map((one) => one.outerHTML)"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zoom", [1, 2])
 @pytest.mark.parametrize("column", [688, 350, 320, 280])
 def test_nothing_sticks_out_and_no_text_is_small(splitter, column, zoom):

@@ -129,6 +129,7 @@ def test_a_second_row_does_both_jobs(open_static):
     assert "equal rows are worth one" in page.get_by_role("status").inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 390, 704])
 def test_no_setting_moves_the_page(open_static, width):
     page = open_static(OneDistribution(), viewport={"width": width, "height": 800}).page
@@ -146,6 +147,7 @@ def test_no_setting_moves_the_page(open_static, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 360, 390, 704])
 @pytest.mark.parametrize("style", ["body { background: #fff }", DARK], ids=["light", "dark"])
 def test_nothing_sticks_out_and_all_can_be_read(open_static, width, style):

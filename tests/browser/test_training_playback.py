@@ -160,6 +160,7 @@ def test_it_opens_on_a_head_that_becomes_something(open_static, run):
     assert step_of(page) == max(run.history.snapshots)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [688, 350, 280])
 def test_no_step_and_no_head_moves_the_page(open_static, run, width):
     size = {"width": width + 16, "height": 800}
@@ -208,6 +209,17 @@ def test_playback_names_the_example(open_static, run):
         )
         marked = [i for i, star in enumerate(stars) if star == '"★"']
         assert marked == ([] if run.reporting.marked is None else [run.reporting.marked[0]])
+
+
+def test_letters_stand_at_their_rows_and_columns(open_static, run):
+    page = open_static(TrainingPlayback(run)).page
+    area = page.locator(".mha-large .mha-canvas").bounding_box()
+    n = len(run.reporting.tokens[0])
+    for side, axis, size in ((".mha-down", "y", "height"), (".mha-across", "x", "width")):
+        boxes = [letter.bounding_box() for letter in page.locator(f"{side} span").all()]
+        middles = [box[axis] + box[size] / 2 for box in boxes]
+        expected = [area[axis] + area[size] * (i + 0.5) / n for i in range(n)]
+        np.testing.assert_allclose(middles, expected, atol=2)
 
 
 def test_playback_chooses_a_head(open_static, run):
