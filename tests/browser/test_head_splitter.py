@@ -230,7 +230,7 @@ def test_controls_stay_in_sight(splitter):
     widget.page.evaluate("scrollTo(0, 500)")
     box = slider(widget, "heads h").bounding_box()
     assert 0 <= box["y"] <= 60
-    style = ":root { --pst-header-height: 4rem }"
+    style = ":root { --mha-header: 3.5rem }"
     widget.page.add_style_tag(content=style)  # the book's own header is 3.5rem high
     assert slider(widget, "heads h").bounding_box()["y"] == pytest.approx(box["y"] + 56, abs=1)
 
