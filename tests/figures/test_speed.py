@@ -87,7 +87,7 @@ from time import process_time
 from bench import attention as bench
 makers = bench.ours, bench.products_and_exp, bench.document
 runs = [make(*bench.inputs(1024, 512), 8) for make in makers]
-for run in 7 * runs:
+for run in 15 * runs:
     began = process_time()
     run()
     print(process_time() - began)
