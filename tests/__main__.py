@@ -22,7 +22,9 @@ MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "mha_lib"
 ALONE = ["pytest", "-q"]
 SHARED = [*ALONE, "-n", "logical", "--dist"]
 WAITING = str((os.cpu_count() or 1) + 1)  # one more than cores: who visits a page often waits
-LATER = [f"--ignore=tests/{folder}" for folder in ("browser", "build", "grader", "measured")]
+LATER = [
+    f"--ignore=tests/{folder}" for folder in ("browser", "build", "exam", "grader", "measured")
+]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval.ini"]
 LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
@@ -61,7 +63,7 @@ TEST = CHECK | {
             "tests/browser",
             f"--ignore={LAB}",
         ],
-        [*ALONE, LAB, "tests/build", "tests/grader", f"--ignore={GRADER}"],
+        [*ALONE, LAB, "tests/build", "tests/exam", "tests/grader", f"--ignore={GRADER}"],
     ],
 }
 CLAIMS = {

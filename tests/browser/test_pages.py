@@ -187,15 +187,20 @@ LOOKS = {
         STILL | {"color_scheme": "dark"},
         {1280: [formulas_and_icons_are_drawn, *CALM, texts_stand_out]},
     ),
-    # One window that is drawn ever narrower: a tablet, phones, 1280 pixels enlarged four times.
+    # A phone, and a window of 1280 pixels enlarged four times.
     "narrow": (
+        STILL,
+        {390: NARROW, 320: [*NARROW, code_is_not_cut_on_paper, *CALM, has_no_violation]},
+    ),
+    # One window that is drawn ever narrower; with `make screens`.
+    "ever narrower": (
         STILL,
         {
             1280: [nothing_is_cut, nothing_is_cut_in_large_type],
             768: [nothing_is_cut],
-            390: [*NARROW, has_no_violation],
+            390: [nothing_is_cut, has_no_violation],
             360: [nothing_is_cut],
-            320: [*NARROW, code_is_not_cut_on_paper, *CALM, has_no_violation],
+            320: [nothing_is_cut, has_no_violation],
         },
     ),
     "without JavaScript": (
@@ -214,7 +219,8 @@ def looks():
         alive = "static-widget" in text
         for look in LOOKS:
             if alive or look != "without JavaScript":
-                yield pytest.param(page, look, id=f"{page}, {look}")
+                marks = [pytest.mark.slow] if look == "ever narrower" else []
+                yield pytest.param(page, look, id=f"{page}, {look}", marks=marks)
 
 
 @pytest.mark.parametrize(("page", "look"), [*looks()])
