@@ -216,7 +216,7 @@ def test_an_answer_like_the_one_before_is_shown_too(notebook):
         (10, "Head splitter", "heads h", "7", ".mha-sentence", "7 does not divide 15"),
     ):
         widget = notebook.run(number).get_by_role("region", name=name, exact=True)
-        widget.locator(where, has_text="does not divide").wait_for(timeout=60_000)
+        widget.locator(where, has_text=problem).wait_for(timeout=60_000)
         slider(widget, label).focus()
         slider(widget, label).press("ArrowRight")
         answered(widget, label, value)
