@@ -15,11 +15,12 @@ from dataclasses import asdict
 from multiprocessing.connection import wait
 from pathlib import Path
 
+import nbformat
 import psutil
 from tqdm import tqdm
 
 import mha_lib
-from assignments.grader import collect, course, execute, report
+from assignments.grader import collect, course, execute, judge, report
 
 ASSIGNMENTS = Path(__file__).resolve().parent.parent
 PATIENCE = 60  # seconds, beyond its limit, in which a notebook's processes must have ended
@@ -133,7 +134,7 @@ def _run_all(waiting, book, jobs, limits):
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     if method == "forkserver":
-        context.set_forkserver_preload(["assignments.grader.execute"])
+        context.set_forkserver_preload(["assignments.grader.judge"])
     waiting = waiting[::-1]
     running = {}
     try:
@@ -150,6 +151,7 @@ def _run_all(waiting, book, jobs, limits):
                     "checks": {},
                     "troubles": {},
                     "flags": [],
+                    "lack": "",  # what the system cannot refuse the student's code
                     "seconds": 0.0,
                 }
                 if not result["problem"]:
@@ -162,12 +164,12 @@ def _run_all(waiting, book, jobs, limits):
                 if result["problem"]:
                     yield result
                     continue
-                run = _Run(context, notebook, book.seeds, limits, result, data)
-                running[run.process.sentinel] = run
+                run = _Run(context, notebook, limits, result, data)
+                running[run.connection] = run
             ended = wait(list(running), timeout=1)
-            for sentinel, run in list(running.items()):
-                if sentinel in ended or run.is_late:
-                    del running[sentinel]
+            for connection, run in list(running.items()):
+                if connection in ended or run.is_late:
+                    del running[connection]
                     yield run.finished(book)
     finally:
         for run in running.values():
@@ -178,21 +180,19 @@ def _run_all(waiting, book, jobs, limits):
 class _Run:
     """One notebook while it runs."""
 
-    def __init__(self, context, notebook, seeds, limits, result, data):
+    def __init__(self, context, notebook, limits, result, data):
         self.result, self.data, self.limits = result, data, limits
-        # Two folders: the student's code knows only the second.
-        self.folder = tempfile.TemporaryDirectory(prefix="submission-", ignore_cleanup_errors=True)
-        self.scratch = tempfile.TemporaryDirectory(prefix="scratch-", ignore_cleanup_errors=True)
-        self.target = Path(self.folder.name) / "executed.ipynb"
-        source = Path(self.folder.name) / "prepared.ipynb"
-        source.write_text(json.dumps(notebook), encoding="utf-8")
-        self.mark, self.nonce = secrets.token_hex(), secrets.token_hex()
-        places = (str(source), str(self.target), self.scratch.name)
+        # Nothing but the student's own process writes here; all else goes through the pipe.
+        self.scratch = os.path.realpath(tempfile.mkdtemp(prefix="scratch-"))
+        self.mark = secrets.token_hex()
+        self.connection, theirs = context.Pipe(duplex=False)
         self.process = context.Process(
-            target=execute.run_notebook, args=(*places, seeds, limits, self.mark, self.nonce)
+            target=judge.run_notebook,
+            args=(json.loads(json.dumps(notebook)), self.scratch, limits, self.mark, theirs),
         )
         self.began = time.monotonic()
         self.process.start()
+        theirs.close()
 
     @property
     def is_late(self):
@@ -200,33 +200,46 @@ class _Run:
 
     def finished(self, book):
         """Return what came of it."""
-        late = self.is_late
-        self.end()
+        late = self.is_late and not self.connection.poll()
         result = self.result
-        result["seconds"] = round(time.monotonic() - self.began, 2)
-        if late or self.process.exitcode:
-            reason = Path(f"{self.target}.error")
-            result["may_pass"] = True
-            result["problem"] = (
-                f"it did not end within {self.limits.seconds + PATIENCE:g} seconds"
-                if late
-                else f"the process that ran it ended with code {self.process.exitcode}"
-                f"{': ' + reason.read_text(encoding='utf-8') if reason.exists() else ''}"
-            )
-        else:
-            try:
-                notebook = course.read_executed(self.target)
-                result["checks"], result["troubles"], result["flags"] = book.save(
-                    notebook, self.data, result["student"], self.nonce
+        try:
+            judged = self._received()
+            self.end()
+            if judged is None:
+                result["problem"] = (
+                    f"it did not end within {self.limits.seconds + PATIENCE:g} seconds"
+                    if late
+                    else f"the process that ran it ended with code {self.process.exitcode}"
                 )
-            except Exception as error:  # as above
-                result["may_pass"] = True
-                result["problem"] = f"its marks cannot be read: {_first_line(error)}"
+            elif "error" in judged:
+                result["problem"] = f"it could not be run: {judged['error']}"
+            else:
+                result["checks"], result["troubles"], flags = book.save(
+                    nbformat.from_dict(judged["notebook"]),
+                    self.data,
+                    result["student"],
+                    judged["told"],
+                )
+                result["flags"] = list(dict.fromkeys([*judged["flags"], *flags]))
+                result["lack"] = judged["lack"]
+        except Exception as error:  # one submission must not stop the others
+            result["problem"] = f"its marks cannot be read: {_first_line(error)}"
+        result["may_pass"] = bool(result["problem"])
+        result["seconds"] = round(time.monotonic() - self.began, 2)
         self.clean()
         return result
 
+    def _received(self):
+        """Return what the process has sent, or None if it ended before."""
+        try:
+            return json.loads(self.connection.recv_bytes()) if self.connection.poll() else None
+        except (EOFError, OSError):
+            return None
+
     def end(self):
         """End every process that belongs to it."""
+        if self.process.is_alive():
+            self.process.join(timeout=1)  # it has sent all and is about to end
         if self.process.is_alive():
             with suppress(psutil.Error):  # one that ends by itself at this moment
                 for child in psutil.Process(self.process.pid).children(recursive=True):
@@ -236,9 +249,10 @@ class _Run:
         execute.end_processes(self.mark)
 
     def clean(self):
-        """Remove its folders."""
-        self.folder.cleanup()
-        self.scratch.cleanup()
+        """Remove its folder."""
+        self.connection.close()
+        if not execute.remove(self.scratch):
+            self.result["remarks"].append(f"{self.scratch} could not be removed")
 
 
 def _first_line(error):

@@ -1,0 +1,508 @@
+"""Judge a notebook: its code runs in a process of its own, its tests in this one.
+
+A test cell is run as the instructor wrote it, in a process that never runs a student's code.  What
+the student has defined is called from there as any function is, and runs elsewhere: arguments go
+out one call at a time, and what comes back is read as data.
+"""
+
+import ast
+import builtins
+import json
+import linecache
+import tempfile
+import time
+import types
+
+import nbformat
+
+from assignments.grader import execute, library, pasted, wire
+from assignments.grader.shell import Recorder
+from mha_lib.teaching import answers
+from mha_lib.teaching.steps import STEPS
+
+MOST_PROCESSES = 3  # a notebook whose Python ends is taken up again this often, less one
+
+
+def run_notebook(notebook, scratch, limits, mark, connection):
+    """Run and judge a prepared notebook, and send what came of it.
+
+    To be called in a process of its own, which changes its session.
+
+    Parameters
+    ----------
+    notebook : dict
+        A notebook, with the instructor's test cells.
+    scratch : str
+        A folder for the student's code, which knows of no other.
+    limits : Limits
+        What the notebook may use.
+    mark : str
+        A text by which the processes can be found, in their environment.
+    connection : multiprocessing.connection.Connection
+        Gets a dictionary as JSON: ``notebook`` with outputs, ``told`` with what to tell a student
+        of each test that ended in an error, ``flags``, and ``lack``; or ``error``.
+    """
+    execute.stand_alone()
+    try:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            judged = _Judge(nbformat.from_dict(notebook), scratch, folder, limits, mark).judged()
+    except Exception as error:
+        judged = {"error": f"{type(error).__name__}: {error}"[:500]}
+    finally:
+        execute.end_processes(mark)
+    connection.send_bytes(json.dumps(_clean(judged)).encode("utf-8"))
+    connection.close()
+
+
+class _Stopped(KeyboardInterrupt):
+    """A test cannot go on; not an `Exception`, so that no check takes it for an answer."""
+
+
+class CellTimeoutError(_Stopped):
+    """The student's code ran too long."""
+
+
+class KernelDied(_Stopped):  # noqa: N818 - the name that feedback has always shown
+    """The student's Python is no more."""
+
+
+class NotRun(_Stopped):  # noqa: N818 - as above
+    """There was no time, or no Python, to run it."""
+
+
+class _Clock:
+    """How long the next cell may take."""
+
+    def __init__(self, limits):
+        self.limits = limits
+        self.used = 0.0
+        self.somebody_hung = False
+
+    @property
+    def left(self):
+        return self.limits.seconds - self.used
+
+    def allowance(self):
+        one = self.limits.later_seconds if self.somebody_hung else self.limits.cell_seconds
+        return max(0.1, min(one, self.left))
+
+
+class _Judge:
+    """Runs one notebook."""
+
+    def __init__(self, notebook, scratch, folder, limits, mark):
+        self.notebook, self.scratch, self.limits, self.mark = notebook, scratch, limits, mark
+        self.clock = _Clock(limits)
+        self.recorder = Recorder(folder, limits.output_bytes)
+        self.process = None
+        self.n_processes = 0
+        self.next_cell = 0  # the first that has not run yet
+        self.ended = set()  # cells in which Python ended
+        self.away = set()  # cells that needed more of the library than there was
+        self.sent = frozenset()  # functions of the library that the process has
+        self.found = {}  # for each test, what its names mean in the notebook
+        self.told, self.flags, self.lack = {}, [], ""
+        self.tests = {}
+        for i, cell in enumerate(notebook.cells):
+            if cell.cell_type == "code":
+                if is_test(cell):
+                    self.tests[i] = _names(cell.source)
+                cell.outputs, name = [], f"<cell {i}>"
+                lines = cell.source.splitlines(keepends=True)
+                linecache.cache[name] = (len(cell.source), None, lines, name)
+        self.imports = _imports(notebook)
+
+    def judged(self):
+        """Return what `run_notebook` sends."""
+        try:
+            self._run_cells()
+            # The less of the library a test allows, the earlier it comes: what has been sent
+            # cannot be taken back.
+            order = sorted(self.tests, key=lambda i: (len(library.allowed(self.tests[i])), i))
+            for i in order:
+                self._run_test(i)
+            self._run_again()
+        finally:
+            self._end()
+        flags = self.flags + pasted.found(self.notebook)
+        return {
+            "notebook": self.notebook,
+            "told": self.told,
+            "flags": list(dict.fromkeys(flags)),
+            "lack": self.lack,
+        }
+
+    # --- the student's cells ------------------------------------------------------------------
+
+    def _run_cells(self):
+        """Run all cells but the tests.  If Python ends in one, go on behind it with a new one."""
+        cells = self.notebook.cells
+        while self.next_cell < len(cells) and self._has_python():
+            i = self.next_cell
+            self.next_cell += 1
+            if cells[i].cell_type == "code":
+                self._run_cell(i, again=False)
+        for cell in cells[self.next_cell :]:
+            if cell.cell_type == "code" and not is_test(cell):
+                _fail(cell, "NotRun", "this cell was not run, because of what happened above")
+        self.next_cell = len(cells)
+
+    def _has_python(self):
+        """Return whether there is a process with all cells so far, started anew if need be."""
+        while self.process is None:
+            if self.n_processes == MOST_PROCESSES or self.clock.left <= 0:
+                return False
+            self.n_processes += 1
+            self.process = execute.Process(self.scratch, self.limits, self.mark)
+            self.lack, self.sent = self.process.lack, frozenset()
+            for i, cell in enumerate(self.notebook.cells[: self.next_cell]):
+                if self.process and cell.cell_type == "code" and i not in self.ended:
+                    self._run_cell(i, again=True)
+        return self.clock.left > 0
+
+    def _run_cell(self, i, again):
+        cell = self.notebook.cells[i]
+        try:
+            if i in self.tests:
+                answer, _ = self._ask(do="keep", part=str(i), names=self.tests[i])
+                self.found[i] = answer.get("found")
+                return
+            answer, in_time = self._ask(do="cell", number=i, source=cell.source)
+        except KernelDied as error:
+            if not again:
+                cell.outputs = []
+            self.ended.add(i)
+            _fail(cell, "KernelDied", str(error))
+            return
+        if not again:
+            cell.outputs = _outputs(answer.get("outputs"), self.limits.output_bytes)
+            if not in_time:
+                _fail(cell, "CellTimeoutError", self._too_long)
+            if answer.get("away") is True:
+                self.away.add(i)
+
+    def _run_again(self):
+        """Show what the cells show that needed the library, now that it is there."""
+        for i in sorted(self.away - self.ended):
+            if self.process is None or self.clock.left <= 0:
+                return
+            try:
+                answer, in_time = self._ask(
+                    do="cell", number=i, source=self.notebook.cells[i].source
+                )
+            except KernelDied:
+                return
+            if in_time:
+                outputs = _outputs(answer.get("outputs"), self.limits.output_bytes)
+                self.notebook.cells[i].outputs = outputs
+
+    def _ask(self, seconds=None, **request):
+        """Ask the process, and count the time."""
+        allowance = self.clock.allowance() if seconds is None else seconds
+        began = time.monotonic()
+        try:
+            answer, in_time = self.process.ask(allowance, **request)
+        except execute.DiedError as error:
+            self.clock.somebody_hung |= "too long" in str(error)
+            self._end()
+            raise KernelDied(str(error)) from None
+        finally:
+            self.clock.used += time.monotonic() - began
+        if not in_time:
+            self.clock.somebody_hung = True
+            self._too_long = f"stopped after {allowance:g} seconds: a loop without end?"
+        return answer, in_time
+
+    def _end(self):
+        if self.process is not None:
+            self.flags += self.process.seen
+            self.process.end()
+            self.process = None
+
+    # --- the tests ----------------------------------------------------------------------------
+
+    def _run_test(self, i):
+        cell = self.notebook.cells[i]
+        part = cell.metadata.nbgrader.grade_id
+        if not self._has_python():
+            why = "the time was over" if self.clock.left <= 0 else "of what happened above"
+            _fail(cell, "NotRun", f"this test was not run, because {why}")
+            self.told[part] = f"NotRun: this test was not run, because {why}"
+            return
+        functions = library.allowed(self.tests[i])
+        try:
+            if not self.sent <= functions and not self._renewed():
+                raise NotRun("this test was not run, because of what happened above")
+            if self.sent != functions:
+                texts, homes = library.modules(functions)
+                self._ask(do="take", texts=texts, homes=homes)
+                self.sent = functions
+        except _Stopped as error:
+            _fail(cell, type(error).__name__, str(error))
+            self.told[part] = f"{type(error).__name__}: {error}"
+            return
+        raised = []
+        names = self.recorder.names
+        before = dict(names)
+        allowance = self.clock.allowance()
+        call = _Calls(self, str(i), allowance, raised)
+        try:
+            for line in self.imports:
+                self.recorder.run(line)
+            names.update(_meanings(self.found.get(i), call))
+            with self.recorder.recording() as outputs:
+                error = self.recorder.run(cell.source, "<test>")
+        finally:
+            names.clear()
+            names.update(before)
+        cell.outputs = [nbformat.from_dict(output) for output in outputs]
+        if error is not None:
+            told = f"{type(error).__name__}: {error}"
+            own = isinstance(error, _Stopped | NameError) or any(error is one for one in raised)
+            # What a test says itself may hold what it looks for.
+            self.told[part] = told if own else "one of its tests did not pass"
+            if not any(output.output_type == "error" for output in cell.outputs):
+                _fail(cell, type(error).__name__, str(error))
+
+    def _renewed(self):
+        """Return whether there is a new process, which has nothing of the library."""
+        self._end()
+        return self._has_python()
+
+    def call(self, part, name, seconds, args, kwargs):
+        """Call a student's function; return what came back."""
+        if self.process is None:
+            raise KernelDied("Python ended before")
+        packed = wire.pack(args), wire.pack(kwargs)
+        return self._ask(
+            seconds, do="call", part=part, name=name, args=packed[0], kwargs=packed[1]
+        )
+
+
+class _Calls:
+    """What the functions of one test have in common: the judge, and the time that is left."""
+
+    def __init__(self, judge, part, seconds, raised):
+        self.judge, self.part, self.seconds, self.raised = judge, part, seconds, raised
+        self.all_seconds = seconds
+
+    def __call__(self, name, args, kwargs):
+        began = time.monotonic()
+        try:
+            answer, in_time = self.judge.call(self.part, name, self.seconds, args, kwargs)
+        finally:
+            self.seconds = max(0.1, self.seconds - (time.monotonic() - began))
+        if not in_time:
+            text = f"stopped after {self.all_seconds:g} seconds: a loop without end?"
+            raise CellTimeoutError(text)
+        return answer
+
+
+class _Elsewhere:
+    """A student's function, which runs in another process.
+
+    It can be called as if it were here: what changes its arguments in place, what it returns and
+    what it raises, with the lines in which that happened, are as they were there.
+
+    Parameters
+    ----------
+    name : str
+        What the student calls it.
+    file : str
+        The cell that it is in.
+    blank : bool
+        Whether there is nothing in it yet.
+    calls : _Calls
+        Asks the other process.
+    """
+
+    def __init__(self, name, file, blank, calls):
+        self.__name__, self._calls = name, calls
+        template = _nothing_yet if blank else _something
+        self.__code__ = template.__code__.replace(co_filename=file)
+        self.seen = ""  # what was done that earns nothing
+
+    def __call__(self, *args, **kwargs):
+        answer = self._calls(self.__name__, list(args), kwargs)
+        used = answer.get("used")
+        if used and isinstance(used, list):
+            name = str(used[0])[:100].rpartition(".")[2]
+            self.seen = f"This calls {name} of mha_lib, which does the work for you."
+        changed = answer.get("changed")
+        for given, now in zip((*args, *kwargs.values()), changed or (), strict=False):
+            if now is not None:
+                _put(given, _unpacked(now))
+        if "value" in answer:
+            return _unpacked(answer["value"])
+        error = _error(answer.get("error"))
+        self._calls.raised.append(error)
+        raise error
+
+
+# For the checks, which tell students in which of their functions something happened, the frame of
+# a call is part of what calls.
+_Elsewhere.__call__.__code__ = _Elsewhere.__call__.__code__.replace(co_filename=answers.__file__)
+
+
+def _nothing_yet():
+    raise NotImplementedError()
+
+
+def _something():
+    return _something
+
+
+def _meanings(found, calls):
+    """Return what stands for each of the student's names in a test."""
+    meanings = {}
+    for name, about in (found if isinstance(found, dict) else {}).items():
+        if not isinstance(about, dict):
+            continue
+        if about.get("function") is True:
+            file = str(about.get("file"))[:300]
+            meanings[name] = _Elsewhere(name, file, about.get("blank") is True, calls)
+        elif name in STEPS:  # something, but no function; None would count as not asked for
+            meanings[name] = wire.odd(about.get("type"))
+        else:
+            meanings[name] = _unpacked(about.get("data"))
+    return meanings
+
+
+def _unpacked(packed):
+    try:
+        return wire.unpack(packed)
+    except ValueError:
+        return wire.odd("broken answer")
+
+
+def _put(given, now):
+    """Change an argument in place, as the student's function did."""
+    try:
+        given[...] = now
+    except (TypeError, ValueError):  # of another form now, or no array: the caller does not see it
+        return
+
+
+def _error(about):
+    """Return an error like the student's, with the lines of the notebook in its traceback."""
+    about = about if isinstance(about, dict) else {}
+    kinds = [str(kind) for kind in about.get("kinds") or ["Exception"]]
+    message = str(about.get("message"))[:2000]
+    known = (getattr(builtins, kind, None) for kind in kinds)
+    base = next(
+        (kind for kind in known if isinstance(kind, type) and issubclass(kind, Exception)),
+        Exception,
+    )
+    if issubclass(base, UnicodeError | BaseExceptionGroup):  # these want more than a text
+        base = ValueError
+    error = type(kinds[0][:100], (base,), {"__str__": lambda _: message})(message)
+    traceback = None
+    for frame in reversed(about.get("frames") or []):
+        try:
+            file, function, line = frame
+            traceback = _traceback(traceback, str(file), str(function), int(line))
+        except (TypeError, ValueError):
+            continue
+    return error.with_traceback(traceback)
+
+
+def _traceback(following, file, function, line):
+    """Return the traceback of a frame that is not here."""
+    if file.startswith("<mha_lib"):  # code of the library, wherever it was run
+        file = answers.__file__
+    code = _raise.__code__.replace(co_filename=file, co_name=function, co_qualname=function)
+    try:
+        types.FunctionType(code, {"__builtins__": {"ValueError": ValueError}})()
+    except ValueError as error:
+        inner = error.__traceback__.tb_next
+        return types.TracebackType(following, inner.tb_frame, inner.tb_lasti, max(1, line))
+    raise AssertionError("unreachable")
+
+
+def _raise():
+    raise ValueError
+
+
+# --- notebooks --------------------------------------------------------------------------------
+
+
+def is_test(cell):
+    """Return whether a cell gives points by itself."""
+    graded = cell.metadata.get("nbgrader", {})
+    return bool(
+        cell.cell_type == "code" and graded.get("grade") and not graded.get("solution")
+    )
+
+
+def _names(source):
+    """Return the names that a test takes from the notebook."""
+    used, own = set(), set(dir(builtins)) | {"display", "get_ipython"}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else own).add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            own |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.arg):
+            own.add(node.arg)
+    return sorted(used - own)
+
+
+def _imports(notebook):
+    """Return what the instructor's own cells import: a test may use it."""
+    lines = []
+    for cell in notebook.cells:
+        about = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "code" and about.get("locked") and not about.get("solution"):
+            try:
+                body = ast.parse(cell.source).body
+            except SyntaxError:
+                continue
+            lines += [ast.unparse(n) for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
+    return list(dict.fromkeys(lines))
+
+
+def _outputs(sent, most):
+    """Return outputs that any tool can read, from whatever a student's process has sent."""
+    outputs = []
+    for output in sent if isinstance(sent, list) else []:
+        if len(outputs) >= 1000 or not isinstance(output, dict):
+            break
+        kind = output.get("output_type")
+        if kind == "stream":
+            name = "stderr" if output.get("name") == "stderr" else "stdout"
+            made = {"name": name, "text": str(output.get("text"))[: most + 200]}
+        elif kind == "error":
+            lines = output.get("traceback")
+            made = {
+                "ename": str(output.get("ename"))[:200],
+                "evalue": str(output.get("evalue"))[:2000],
+                "traceback": [str(line)[:10_000] for line in lines or [] if lines][:10],
+            }
+        elif kind in ("display_data", "execute_result") and isinstance(output.get("data"), dict):
+            data = output["data"].items()
+            made = {"data": {str(m)[:100]: text for m, text in data if isinstance(text, str)}}
+        else:
+            continue
+        outputs.append(nbformat.v4.new_output(kind, **made))
+    return outputs
+
+
+def _fail(cell, name, text):
+    if cell.cell_type == "code":
+        cell.outputs = [
+            *cell.get("outputs", []),
+            nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[f"{name}: {text}"]),
+        ]
+
+
+def _clean(value):
+    """Return a copy whose texts can all be written as UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return value
