@@ -157,7 +157,9 @@ class Process:
                 self._process.send_signal(signal.SIGINT)
                 answer = self._next(1.0)
         if answer is not None and answer.get("id") == number:
-            self.seen += [str(text)[:200] for text in answer.get("seen") or ()][:10]
+            seen = answer.get("seen")
+            new = [str(text)[:200] for text in seen] if isinstance(seen, list) else []
+            self.seen += [text for text in new if text not in self.seen][: 10 - len(self.seen)]
             return answer, in_time
         reason = self._why(answer, in_time)
         self.end()

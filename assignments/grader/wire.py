@@ -16,6 +16,7 @@ MOST_ENTRIES = 1_000_000  # of an array; the checks refuse larger ones
 MOST_ITEMS, MOST_DEPTH, MOST_TEXT = 1000, 8, 20_000
 _NUMBERS = re.compile(r"[<>|=][fiub]\d{1,2}")
 _DTYPE = re.compile(r"[<>|=][a-zA-Z]\d{0,9}")
+_ARRAY, _SCALAR = np.ndarray, np.generic  # whatever a notebook makes of NumPy's names
 _SINGLES = {"NotImplemented": NotImplemented, "Ellipsis": Ellipsis}
 
 
@@ -81,13 +82,13 @@ def pack(value, depth=0):
         The kind, and what is needed to make the value again.
     """
     kind = type(value)  # subclasses could redefine what they are
-    if kind is np.ndarray:
+    if kind is _ARRAY:
         return _packed_array(value)
     if value is None or kind in (bool, float) or (kind is str and len(value) <= MOST_TEXT):
         return ["plain", value]
     if kind is int and abs(value) < 10**4000:  # longer ones are no JSON
         return ["plain", value]
-    if isinstance(value, np.generic) and _NUMBERS.fullmatch(value.dtype.str):
+    if isinstance(value, _SCALAR) and _NUMBERS.fullmatch(value.dtype.str):
         if kind is value.dtype.type:
             return ["number", value.dtype.str, _text(value.tobytes())]
     for name, single in _SINGLES.items():
