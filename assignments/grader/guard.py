@@ -23,20 +23,20 @@ _SYSTEM = (
     "/sys/devices/system/cpu", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
 )  # fmt: skip
 # Events of Python's audit, by what they do.
-_PROGRAMS = {
+_PROGRAMS = frozenset({
     "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork",
     "os.forkpty", "os.startfile", "pty.spawn",
-}  # fmt: skip
-_CHANGING = {
+})  # fmt: skip
+_CHANGING = frozenset({
     "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.chown",
     "os.chflags", "os.lchmod", "os.link", "os.symlink", "os.utime", "os.setxattr",
     "os.removexattr", "shutil.rmtree", "shutil.move", "shutil.chown", "sqlite3.connect",
-}  # fmt: skip
-_NETWORK = {"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"}
-_NEVER = {
+})  # fmt: skip
+_NETWORK = frozenset({"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"})
+_NEVER = frozenset({
     "ctypes.dlopen", "ctypes.dlsym", "ctypes.dlsym/handle", "ctypes.call_function",
     "os.kill", "os.killpg", "resource.setrlimit", "resource.prlimit",
-}  # fmt: skip
+})  # fmt: skip
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 
 
@@ -126,7 +126,7 @@ def seal(home, paths):
     return "" if version >= 6 else "signals to other processes, which Linux 6.12 can refuse"
 
 
-def watch(home, kept, paths, tell):
+def watch(home, kept, paths, own, tell):
     """Have Python refuse the same, with an error that says so.
 
     Parameters
@@ -135,6 +135,8 @@ def watch(home, kept, paths, tell):
         As for `seal`.
     kept : list of str
         Folders of which nothing may be read, except what is in ``paths`` or ``home``.
+    own : list of str
+        Files in which Python looks when it prints a traceback.
     tell : callable
         Gets a text where the person who grades should know of it.
     """
@@ -162,7 +164,8 @@ def watch(home, kept, paths, tell):
             if (flags or 0) & _WRITING:
                 refuse_to_write(path)
             elif lies_in(path, kept) and not lies_in(path, paths):
-                tell(f"reads {path}")
+                if path not in own:
+                    tell(f"reads {path}")
                 raise Refused(f"the grader does not let this notebook read {path}")
         elif event in _CHANGING:
             for path in args:

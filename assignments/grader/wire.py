@@ -160,7 +160,7 @@ def _form(dtype, shape):
 
 
 def _shape(shape):
-    if not all(type(n) is int and 0 <= n < 2**31 for n in shape) or len(shape) > 32:
+    if not all(type(n) is int and 0 <= n < 2**62 for n in shape) or len(shape) > 32:
         raise ValueError
     return tuple(shape)
 

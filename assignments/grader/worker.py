@@ -266,9 +266,10 @@ def main(shell, wire, guard):
     sys.meta_path.insert(0, library)
     recorder = shell.Recorder(os.path.join(home, ".ipython"), settings["most_output"])
     worker = _Worker(recorder, library, wire, seen)
-    for module in (shell, wire, guard, sys.modules[__name__]):
-        linecache.cache[module.__file__] = 0, None, [], module.__file__  # tracebacks look there
-    guard.watch(home, kept, paths, seen.append)
+    own = [module.__file__ for module in (shell, wire, guard, sys.modules[__name__])]
+    for file in own:  # tracebacks look there
+        linecache.cache[file] = 0, None, [], file
+    guard.watch(home, kept, paths, own, seen.append)
     for name in [name for name in sys.modules if name.partition(".")[0] == "assignments"]:
         del sys.modules[name]
     wire.send(out, {"lack": lack})

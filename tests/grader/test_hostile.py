@@ -173,7 +173,7 @@ HOSTILE = {
         "    while trace:\n"
         "        here = trace.tb_frame.f_globals\n"
         "        for name in ('_NEVER', '_CHANGING', '_PROGRAMS'):\n"
-        "            if isinstance(here.get(name), set): here[name].clear()\n"
+        "            if name in here: here[name] = frozenset()\n"
         "        trace = trace.tb_next\n"
         "import ctypes\n"
         "libc = ctypes.CDLL(None)\n"
@@ -195,28 +195,19 @@ HOSTILE = {
         0,
         "split_heads of mha_lib",
     ),
-    "pastes the library's function": (
-        "masks",
-        "{pasted}",
-        3,
-        "is written like causal_mask of mha_lib/masks.py",
+    "pastes the library's function under other names": (
+        "softmax",
+        "def softmax(z):\n"
+        "    with np.errstate(all='ignore'):\n        return mine(z, axis=-1)\n\n"
+        "def mine(x, axis):  # all mine\n"
+        "    top = x.max(axis=axis, keepdims=True, initial=-np.inf)\n"
+        "    p = np.where(np.isinf(top), x == np.inf, np.exp(x - top))\n"
+        "    s = p.sum(axis=axis, keepdims=True)\n"
+        "    return np.divide(p, s, out=p, where=s != 0)",
+        2,
+        "mine is written like _softmax_with_inf of mha_lib/activations.py",
     ),
 }
-
-
-def pasted():
-    """Return the library's masks, with other names and without what they check."""
-    text = (assignment.ROOT / "mha_lib" / "masks.py").read_text("utf-8")
-    text = text[text.index("def causal_mask") :].partition("def combine_masks")[0]
-    check = (assignment.ROOT / "mha_lib" / "_check.py").read_text("utf-8")
-    return (
-        "import types\n_check = types.ModuleType('c')\n"
-        f"exec({check.replace('from mha_lib._types import', '# ')!r}.replace("
-        "'\\nclass ', '\\nShape = Any = BoolArray = FloatArray = IntArray = Integer = object\\n"
-        "class ', 1), vars(_check))\n"
-        "Integer = ArrayLike = BoolArray = object\n\n" + text.replace("n_past", "earlier_keys")
-        .replace("earlier_keys: Integer = 0", "n_past: Integer = 0")
-    )
 
 
 def submitted(kind):
@@ -232,8 +223,7 @@ class Batch:
         handed_in.mkdir()
         self.elsewhere = set(os.listdir(folder)) | {"out"}
         for kind in HOSTILE:
-            if kind != "pastes the library's function":
-                nbformat.write(submitted(kind), handed_in / f"{safe(kind)}.ipynb")
+            nbformat.write(submitted(kind), handed_in / f"{safe(kind)}.ipynb")
         nbformat.write(submissions.submission(), handed_in / "zz honest.ipynb")
         scratch = folder / "tmp"
         scratch.mkdir()
@@ -256,10 +246,7 @@ def batch(tmp_path_factory):
     return Batch(tmp_path_factory.mktemp("hostile"))
 
 
-KINDS = [kind for kind in HOSTILE if kind != "pastes the library's function"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", HOSTILE)
 def test_each_earns_what_it_has_earned_and_no_more(batch, kind):
     part, _, earned, flag = HOSTILE[kind]
     row = batch.rows[safe(kind)]

@@ -16,6 +16,7 @@ def passed(value):
 @pytest.mark.parametrize(
     "value",
     [None, True, 3, -0.5, "text", (1, [2.0, None]), {"a": (1,)}, NotImplemented, ..., 10**3000],
+    ids=lambda value: type(value).__name__,
 )
 def test_plain_values_pass(value):
     assert passed(value) == value
@@ -54,7 +55,7 @@ class Zero(float):
         (np.zeros(3).view(Liar), "Liar"),
         (Zero(), "Zero"),
         ({1}, "set"),
-        (10**5000, "int"),
+        pytest.param(10**5000, "int", id="a long number"),
         ([0] * 2000, "list"),
         (np.ma.masked_array([1.0]), "MaskedArray"),
     ],
@@ -91,7 +92,7 @@ def test_what_holds_itself_ends():
         None, [], ["no kind"], ["array"], ["array", "O", [1], "AAAA"], ["array", "<f8", [-1], ""],
         ["array", "<f8", [2], "AAAA"], ["array", "<f8", [10**9, 10**9], ""],
         ["array", "<f8", [True], "AAAAAAAAAAA="], ["array", "<f8,<i4", [1], "AAAA"],
-        ["form", "<f8", [2**40]], ["form", "(1000,1000)f8", [3]], ["plain", [1]],
+        ["form", "<f8", [2**62]], ["form", "(1000,1000)f8", [3]], ["plain", [1]],
         ["dict", [[["list", []], ["plain", 1]]]], ["single", "exit"], ["tuple", 3], ["number"],
         ["form", "<f8", [2**30] * 9],
     ],
