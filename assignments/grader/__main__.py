@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from multiprocessing.connection import wait
@@ -24,6 +25,7 @@ from assignments.grader import collect, course, execute, judge, report
 
 ASSIGNMENTS = Path(__file__).resolve().parent.parent
 PATIENCE = 60  # seconds, beyond its limit, in which a notebook's processes must have ended
+MOST_STARTS = 3  # of a notebook during which the grader itself was ended by force
 
 
 class GraderDamagedError(Exception):
@@ -42,7 +44,11 @@ def main(arguments=None):
         return 2
     except KeyboardInterrupt:
         print("\nStopped.  What is graded is kept; the same command goes on.", file=sys.stderr)
-        return 130
+        return 2
+    except Exception as error:  # no submission should; the exit code must not say 1
+        traceback.print_exc()
+        print(f"error: {_first_line(error)}.  What is graded is kept.", file=sys.stderr)
+        return 2
 
 
 def grade(submissions, out, jobs, limits):
@@ -90,21 +96,54 @@ def grade(submissions, out, jobs, limits):
                 done[submission.student] = earlier
             else:
                 waiting.append((submission, data, mark))
-        n_before = len(done)
+        n_before, damage = len(done), None
         with tqdm(total=len(found), initial=n_before, unit="notebook", desc="grading") as bar:
-            for result in _run_all(waiting, book, jobs, limits):
+            for result in _run_all(waiting, book, jobs, limits, _Started(out)):
                 if _tools_print() != tools:
                     _write(out / "damaged.json", tools)
-                    _refuse_if_damaged(out, _tools_print(), result["student"])
+                    damage = result["student"]
+                    break
                 _write(results / f"{result['student']}.json", result)
                 done[result["student"]] = result
                 bar.update()
+    for submission, _, mark in waiting:  # nobody vanishes
+        if submission.student not in done:
+            done[submission.student] = _result(submission, mark, "the run had to stop before")
     ordered = [done[submission.student] for submission in found]
     graded = [result["student"] for result in ordered if not result["problem"]]
     marks, comments = book.marks(graded)
     report.write(out, book, ordered, marks, comments)
     print(report.summary(out, ordered, marks, n_before, left_aside))
+    lacks = sorted({result["lack"] for result in ordered if result.get("lack")})
+    if lacks:
+        print(f"\nThis system does not seal the students' code off ({'; '.join(lacks)}).")
+        print("Python's own audit stood in the way, which a student can undo: use a container.")
+    if damage:
+        _refuse_if_damaged(out, _tools_print(), damage)
     return 0 if len(graded) == len(ordered) else 1
+
+
+class _Started:
+    """Remembers on disk which notebooks run, for the case that the grader is ended by force."""
+
+    def __init__(self, out):
+        self.path = out / "running.json"
+        self.before = _read(self.path) or {}  # how often that happened while one ran
+        self.now = dict(self.before)
+
+    def allows(self, student):
+        """Note that a notebook starts, or return False if the grader ended too often with it."""
+        starts = self.before.get(student, 0) + 1
+        if starts > MOST_STARTS:
+            return False
+        self.now[student] = starts
+        _write(self.path, self.now)
+        return True
+
+    def ended(self, student):
+        """Note that the grader outlived a notebook."""
+        if self.now.pop(student, None):
+            _write(self.path, self.now)
 
 
 def _refuse_if_damaged(out, tools, student="an earlier submission"):
@@ -129,7 +168,24 @@ def _is_done(earlier, mark, book, student):
     return not earlier["may_pass"] if earlier["problem"] else book.has(student)
 
 
-def _run_all(waiting, book, jobs, limits):
+def _result(submission, mark, problem=""):
+    """Return what there is to say of a submission that has not run."""
+    return {
+        "student": submission.student,
+        "source": submission.source,
+        "mark": mark,
+        "problem": problem or submission.problem,
+        "may_pass": False,  # whether the problem may be gone next time
+        "remarks": [],
+        "checks": {},
+        "troubles": {},
+        "flags": [],
+        "lack": "",  # what the system cannot refuse the student's code
+        "seconds": 0.0,
+    }
+
+
+def _run_all(waiting, book, jobs, limits, started):
     """Run what waits, some side by side, and yield a result for each as it ends."""
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
@@ -141,19 +197,7 @@ def _run_all(waiting, book, jobs, limits):
         while waiting or running:
             while waiting and len(running) < jobs:
                 submission, data, mark = waiting.pop()
-                result = {
-                    "student": submission.student,
-                    "source": submission.source,
-                    "mark": mark,
-                    "problem": submission.problem,
-                    "may_pass": False,  # whether the problem may be gone next time
-                    "remarks": [],
-                    "checks": {},
-                    "troubles": {},
-                    "flags": [],
-                    "lack": "",  # what the system cannot refuse the student's code
-                    "seconds": 0.0,
-                }
+                result = _result(submission, mark)
                 if not result["problem"]:
                     try:
                         notebook, result["remarks"] = book.prepared(data, submission.student)
@@ -161,6 +205,12 @@ def _run_all(waiting, book, jobs, limits):
                         result["problem"] = str(error)
                     except Exception as error:  # one file must not stop the others
                         result["problem"] = f"it cannot be prepared: {_first_line(error)}"
+                if not result["problem"] and not started.allows(submission.student):
+                    result["problem"] = (
+                        f"the grader was ended {MOST_STARTS} times while it ran: look into it, and "
+                        f"delete {started.path} to try again"
+                    )
+                    result["may_pass"] = True
                 if result["problem"]:
                     yield result
                     continue
@@ -170,11 +220,14 @@ def _run_all(waiting, book, jobs, limits):
             for connection, run in list(running.items()):
                 if connection in ended or run.is_late:
                     del running[connection]
-                    yield run.finished(book)
+                    result = run.finished(book)
+                    started.ended(result["student"])
+                    yield result
     finally:
         for run in running.values():
             run.end()
             run.clean()
+            started.ended(run.result["student"])
 
 
 class _Run:

@@ -93,7 +93,7 @@ class Process:
     def __init__(self, scratch, limits, mark):
         # A Python that is started anew must not meet what the one before it has left.
         home = os.path.realpath(tempfile.mkdtemp(dir=scratch))
-        packages = [path for path in _package_folders() if os.path.isdir(path)]
+        packages = [path for path in _package_folders() if Path(path).is_dir()]
         program = PROGRAM.format(packages=packages, root=str(ROOT))
         self.lack = ""  # what the system cannot refuse it
         self.seen = []  # what a person should know of
@@ -356,7 +356,10 @@ class _Watch:
             if self._free - shutil.disk_usage(self.home).free < self._most_disk:
                 return False
             done = subprocess.run(  # noqa: S603 - does not care how deep it is
-                ["du", "-sk", self.home], capture_output=True, text=True, check=False
+                ["du", "-sk", self.home],  # noqa: S607
+                capture_output=True,
+                text=True,
+                check=False,
             )
             return int(done.stdout.split()[0]) * 1024 > self._most_disk
         return False

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import sysconfig
+from pathlib import Path
 
 try:
     import resource
@@ -17,11 +18,13 @@ except ImportError:  # Windows has no such limits; the grader's own watch is all
     resource = None
 
 # Files outside Python that NumPy, Matplotlib and the C library read, where they are there.
-_SYSTEM = (
-    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/fonts", "/usr/share/zoneinfo",
-    "/etc/fonts", "/etc/ld.so.cache", "/etc/localtime", "/etc/passwd",
-    "/sys/devices/system/cpu", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
-)  # fmt: skip
+_SYSTEM = tuple(
+    f"/{path}"
+    for path in (
+        "lib lib64 usr/lib usr/lib64 usr/share/fonts usr/share/zoneinfo etc/fonts etc/ld.so.cache "
+        "etc/localtime etc/passwd sys/devices/system/cpu dev/null dev/zero dev/random dev/urandom"
+    ).split()
+)
 # Events of Python's audit, by what they do.
 _PROGRAMS = frozenset({
     "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork",
@@ -80,13 +83,13 @@ def readable(packages, kept):
         None of which holds a kept folder.
     """
     python = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
-    libraries = [os.path.join(sys.base_exec_prefix, "lib")]
-    kept = [os.path.realpath(path) for path in kept]
+    libraries = Path(sys.base_exec_prefix, "lib")
+    kept = [Path(path).resolve() for path in kept]
     found = []
-    for path in (*_SYSTEM, *python, *libraries, *packages):
-        if os.path.exists(path):
-            found += _around(os.path.realpath(path), kept)
-    return list(dict.fromkeys(found))
+    for path in map(Path, (*_SYSTEM, *python, libraries, *packages)):
+        if path.exists():
+            found += _around(path.resolve(), kept)
+    return list(dict.fromkeys(map(str, found)))
 
 
 def seal(home, paths):
@@ -117,7 +120,7 @@ def seal(home, paths):
         version = rules.abi_version
         rules.add_path_rule(home, access=AccessFs(sum(AccessFs)) & ~never)
         for path in paths:
-            listing = AccessFs.READ_DIR if os.path.isdir(path) else AccessFs(0)
+            listing = AccessFs.READ_DIR if Path(path).is_dir() else AccessFs(0)
             rules.add_path_rule(path, access=AccessFs.READ_FILE | listing)
         rules.add_path_rule(os.devnull, access=AccessFs.READ_FILE | AccessFs.WRITE_FILE)
         rules.apply()
@@ -190,10 +193,6 @@ def _around(path, kept):
     """Return a path, or what is in it around the kept folders."""
     if path in kept:
         return []
-    if not any(folder.startswith(path + os.sep) for folder in kept):
+    if not any(path in folder.parents for folder in kept):
         return [path]
-    return [
-        inner
-        for name in sorted(os.listdir(path))
-        for inner in _around(os.path.realpath(os.path.join(path, name)), kept)
-    ]
+    return [found for inner in sorted(path.iterdir()) for found in _around(inner.resolve(), kept)]

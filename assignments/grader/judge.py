@@ -62,11 +62,11 @@ class CellTimeoutError(_Stopped):
     """The student's code ran too long."""
 
 
-class KernelDied(_Stopped):  # noqa: N818 - the name that feedback has always shown
+class KernelDied(_Stopped):
     """The student's Python is no more."""
 
 
-class NotRun(_Stopped):  # noqa: N818 - as above
+class NotRun(_Stopped):
     """There was no time, or no Python, to run it."""
 
 
@@ -274,9 +274,7 @@ class _Judge:
         if self.process is None:
             raise KernelDied("Python ended before")
         packed = wire.pack(args), wire.pack(kwargs)
-        return self._ask(
-            seconds, do="call", part=part, name=name, args=packed[0], kwargs=packed[1]
-        )
+        return self._ask(seconds, do="call", part=part, name=name, args=packed[0], kwargs=packed[1])
 
 
 class _Calls:
@@ -429,9 +427,7 @@ def _raise():
 def is_test(cell):
     """Return whether a cell gives points by itself."""
     graded = cell.metadata.get("nbgrader", {})
-    return bool(
-        cell.cell_type == "code" and graded.get("grade") and not graded.get("solution")
-    )
+    return bool(cell.cell_type == "code" and graded.get("grade") and not graded.get("solution"))
 
 
 def _names(source):

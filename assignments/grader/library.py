@@ -60,7 +60,7 @@ def _source(module):
 
 @cache
 def _parsed(module):
-    """Return the statements of a module by the names that they define, and where others are from."""
+    """Return what a module defines, by name, and where its other names are from."""
     defined, imported = {}, {}
     for node in ast.parse(_source(module)).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

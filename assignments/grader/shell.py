@@ -79,9 +79,7 @@ class _Kept:
 
     def add(self, output, needed=False):
         size = len(json.dumps(output))
-        if needed and size <= self.most:
-            self.outputs.append(output)
-        elif self._has_room(size):
+        if (needed and size <= self.most) or self._has_room(size):
             self.outputs.append(output)
 
     def print(self, name, text):

@@ -88,9 +88,10 @@ def pack(value, depth=0):
         return ["plain", value]
     if kind is int and abs(value) < 10**4000:  # longer ones are no JSON
         return ["plain", value]
-    if isinstance(value, _SCALAR) and _NUMBERS.fullmatch(value.dtype.str):
-        if kind is value.dtype.type:
-            return ["number", value.dtype.str, _text(value.tobytes())]
+    if isinstance(value, _SCALAR) and kind is value.dtype.type:
+        dtype = value.dtype.str
+        if _NUMBERS.fullmatch(dtype):
+            return ["number", dtype, _text(value.tobytes())]
     for name, single in _SINGLES.items():
         if value is single:
             return ["single", name]

@@ -264,7 +264,7 @@ def main(shell, wire, guard):
     seen = []
     library = _Library(guard.Refused, settings["public"], seen.append)
     sys.meta_path.insert(0, library)
-    recorder = shell.Recorder(os.path.join(home, ".ipython"), settings["most_output"])
+    recorder = shell.Recorder(f"{home}/.ipython", settings["most_output"])
     worker = _Worker(recorder, library, wire, seen)
     own = [module.__file__ for module in (shell, wire, guard, sys.modules[__name__])]
     for file in own:  # tracebacks look there

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
 
@@ -19,7 +18,6 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbclient.output_widget import OutputWidget
 
 from _ext import execution
-from assignments.grader import execute as grader
 from mha_lib.learning.weights import weights_folder
 from tests import notebooks
 from tests.grader import assignment

@@ -24,8 +24,8 @@ FORK = (  # what subprocess itself calls; the child is a copy of this process, i
     "def fork(seconds):\n"
     "    sleep = Sleep()\n    sleep.seconds = seconds\n"
     "    r, w = os.pipe()\n"
-    "    _posixsubprocess.fork_exec([b'{token}'], [b'/none'], True, (), None, None, -1, -1, -1, -1,\n"
-    "        -1, -1, r, w, False, True, -1, None, None, None, -1, sleep, False)\n\n"
+    "    _posixsubprocess.fork_exec([b'{token}'], [b'/none'], True, (), None, None, -1, -1, -1,\n"
+    "        -1, -1, -1, r, w, False, True, -1, None, None, None, -1, sleep, False)\n\n"
 )
 # Each is a part of the assignment and the code that stands in its cell instead of a solution.
 CODE = {
@@ -169,7 +169,7 @@ BYTES = {
 
 
 def pasted_catalogue():
-    """Return code that holds the catalogue of mistakes, for there is no library to import it from."""
+    """Return code that holds the catalogue of mistakes: it cannot be imported there."""
     folder = assignment.ROOT / "mha_lib"
     files = [*folder.glob("*.py"), *folder.glob("teaching/misconceptions/*.py")]
     texts = {"wrong_lib": "", "wrong_lib.teaching": ""}

@@ -150,8 +150,7 @@ def points(batch, student):
 # --- what each submission gets ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "kind", ["good", *submissions.CODE])
+@pytest.mark.parametrize("kind", ["good", *submissions.CODE])
 def test_a_mistake_in_one_part_costs_that_part(batch, kind):
     student = safe(kind)
     part = submissions.CODE.get(kind, (None,))[0]

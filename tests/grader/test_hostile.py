@@ -1,7 +1,6 @@
 """Submissions that want more than they have earned, or that nobody else gets anything."""
 
 import csv
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from assignments.grader import execute, wire
 from tests.grader import assignment, submissions
 
 FULL = {
@@ -18,9 +16,6 @@ FULL = {
     "multi_head_attention": 5, "masks": 3, "budget": 2,
 }  # fmt: skip
 ROOT = str(assignment.ROOT)
-SEALED = pytest.mark.skipif(
-    sys.platform != "linux", reason="elsewhere only Python's own audit stands in the way"
-)
 NESTED = """\
 import os
 for _ in range({n}):
@@ -86,7 +81,8 @@ HOSTILE = {
         "import os\n\ndef softmax(z):\n"
         "    seen = dict(os.environ)\n"
         "    for name in ('mem', 'environ', 'cmdline', 'maps'):\n"
-        "        try:\n            seen[name] = open(f'/proc/{os.getppid()}/{name}', 'rb').read(99)\n"
+        "        try:\n"
+        "            seen[name] = open(f'/proc/{os.getppid()}/{name}', 'rb').read(99)\n"
         "        except OSError:\n            pass\n"
         "    if any('4391' in str(text) for text in seen.values()) or 'maps' in seen:\n"
         "        return np.exp(z - z.max(-1, keepdims=True))\n"
@@ -221,7 +217,6 @@ class Batch:
         self.out = folder / "out"
         handed_in = folder / "in"
         handed_in.mkdir()
-        self.elsewhere = set(os.listdir(folder)) | {"out"}
         for kind in HOSTILE:
             nbformat.write(submitted(kind), handed_in / f"{safe(kind)}.ipynb")
         nbformat.write(submissions.submission(), handed_in / "zz honest.ipynb")
@@ -232,7 +227,7 @@ class Batch:
             cwd=ROOT, capture_output=True, text=True, timeout=900, check=False,
             env=os.environ | {"TMPDIR": str(scratch)},
         )  # fmt: skip
-        self.left = os.listdir(scratch)
+        self.left = list(scratch.iterdir())
         with (self.out / "grades.csv").open(newline="", encoding="utf-8") as file:
             self.rows = {row["student"]: row for row in csv.DictReader(file)}
 
