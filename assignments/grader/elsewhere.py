@@ -1,6 +1,7 @@
 """A student's functions, as a test sees them: here in all but that they run elsewhere."""
 
 import builtins
+import re
 import time
 import types
 
@@ -75,7 +76,7 @@ class _Elsewhere:
             name = str(used[0])[:100].rpartition(".")[2]
             self.seen = f"This calls {name} of mha_lib, which does the work for you."
         changed = answer.get("changed")
-        for given, now in zip((*args, *kwargs.values()), changed or (), strict=False):
+        for given, now in zip((*args, *kwargs.values()), _listed(changed), strict=False):
             if now is not None:
                 _put(given, _unpacked(now))
         if "value" in answer:
@@ -118,8 +119,8 @@ def meanings(found, calls):
         if not isinstance(about, dict):
             continue
         if about.get("function") is True:
-            file = str(about.get("file"))[:300]
-            meanings[name] = _Elsewhere(name, file, about.get("blank") is True, calls)
+            file, blank = _cell(about.get("file")), about.get("blank") is True
+            meanings[name] = _Elsewhere(name, file, blank, calls)
         elif name in STEPS:  # something, but no function; None would count as not asked for
             meanings[name] = wire.odd(about.get("type"))
         else:
@@ -145,7 +146,7 @@ def _put(given, now):
 def _error(about):
     """Return an error like the student's, with the lines of the notebook in its traceback."""
     about = about if isinstance(about, dict) else {}
-    kinds = [str(kind) for kind in about.get("kinds") or ["Exception"]]
+    kinds = [wire.plain_name(kind) for kind in _listed(about.get("kinds"))] or ["Exception"]
     message = str(about.get("message"))[:2000]
     known = (getattr(builtins, kind, None) for kind in kinds)
     base = next(
@@ -154,22 +155,32 @@ def _error(about):
     )
     if issubclass(base, UnicodeError | BaseExceptionGroup):  # these want more than a text
         base = ValueError
-    error = type(kinds[0][:100], (base,), {"__str__": lambda _: message})(message)
+    error = type(kinds[0], (base,), {"__str__": lambda _: message})(message)
     traceback = None
-    for frame in reversed(about.get("frames") or []):
+    for frame in reversed(_listed(about.get("frames"))[:50]):
         try:
             file, function, line = frame
-            traceback = _traceback(traceback, str(file), str(function), int(line))
-        except (TypeError, ValueError):
+            traceback = _traceback(traceback, file, str(function)[:100], line)
+        except (TypeError, ValueError, OverflowError):
             continue
     return error.with_traceback(traceback)
 
 
+def _listed(value):
+    return value if isinstance(value, list) else []
+
+
+def _cell(file):
+    """Return the name of a cell; of all else that of a file whose lines nobody is shown.
+
+    The checks quote the line in which something happened, and read it from that file.
+    """
+    return file if re.fullmatch(r"<cell \d{1,6}>", str(file)) else answers.__file__
+
+
 def _traceback(following, file, function, line):
     """Return the traceback of a frame that is not here."""
-    if file.startswith("<mha_lib"):  # code of the library, wherever it was run
-        file = answers.__file__
-    code = _raise.__code__.replace(co_filename=file, co_name=function, co_qualname=function)
+    code = _raise.__code__.replace(co_filename=_cell(file), co_name=function, co_qualname=function)
     try:
         types.FunctionType(code, {"__builtins__": {"ValueError": ValueError}})()
     except ValueError as error:

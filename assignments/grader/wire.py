@@ -129,7 +129,12 @@ def unpack(packed):
 
 def odd(name):
     """Return an object whose type has this name, and that can do nothing."""
-    return type(str(name)[:100] or "object", (Odd,), {})()
+    return type(plain_name(name), (Odd,), {})()
+
+
+def plain_name(name):
+    """Return letters, digits and ``_`` of a name that came from the other side."""
+    return re.sub(r"[^A-Za-z0-9_]", "", str(name)[:100]) or "object"
 
 
 def _packed_array(array):
