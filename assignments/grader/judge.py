@@ -9,6 +9,7 @@ import ast
 import builtins
 import json
 import linecache
+import re
 import tempfile
 import time
 
@@ -84,15 +85,18 @@ class _Judge:
         self.sent = frozenset()  # functions of the library that the process has
         self.found = {}  # for each test, what its names mean in the notebook
         self.told, self.flags, self.lack = {}, [], ""
-        self.tests = {}
+        self.tests = {}  # the cells, and the names that they take from the notebook
+        self.imports = _imports(notebook)
+        imported = {name for line in self.imports for name in _imported(ast.parse(line))}
         for i, cell in enumerate(notebook.cells):
             if cell.cell_type == "code":
                 if is_test(cell):
-                    self.tests[i] = _names(cell.source)
+                    self.tests[i] = sorted(_names(cell.source) - imported)
                 cell.outputs, name = [], f"<cell {i}>"
-                lines = cell.source.splitlines(keepends=True)
+                lines = re.sub(r"^(\s*\n)+", "", cell.source).splitlines(
+                    keepends=True
+                )  # as IPython
                 linecache.cache[name] = (len(cell.source), None, lines, name)
-        self.imports = _imports(notebook)
 
     def judged(self):
         """Return what `run_notebook` sends."""
@@ -270,17 +274,26 @@ def is_test(cell):
 
 def _names(source):
     """Return the names that a test takes from the notebook."""
-    used, own = set(), set(dir(builtins)) | {"display", "get_ipython"}
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    used, own = set(), {*dir(builtins), *_imported(tree), "display", "get_ipython"}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             (used if isinstance(node.ctx, ast.Load) else own).add(node.id)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            own |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             own.add(node.name)
         elif isinstance(node, ast.arg):
             own.add(node.arg)
-    return sorted(used - own)
+    return used - own
+
+
+def _imported(tree):
+    """Return the names that are imported anywhere in a piece of code."""
+    return {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def _imports(notebook):

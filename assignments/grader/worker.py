@@ -162,7 +162,7 @@ class _Worker:
                     lines = shell.transform_cell(source).splitlines(keepends=True)
                     begun = self._next_statement("".join(lines), name, error, begun)
                     if begun:
-                        rest = "\n" * (begun - 1) + "".join(lines[begun - 1 :])
+                        rest = "#\n" * (begun - 1) + "".join(lines[begun - 1 :])
         return {"outputs": outputs, "away": len(self.library.used) > n_used}
 
     def keep(self, part, names):
