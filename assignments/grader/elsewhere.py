@@ -180,12 +180,18 @@ def _cell(file):
 
 def _traceback(following, file, function, line):
     """Return the traceback of a frame that is not here."""
-    code = _raise.__code__.replace(co_filename=_cell(file), co_name=function, co_qualname=function)
+    line = max(1, line)
+    code = _raise.__code__.replace(
+        co_filename=_cell(file),
+        co_name=function,
+        co_qualname=function,
+        co_firstlineno=line - 1,  # it raises in its second line
+    )
     try:
         types.FunctionType(code, {"__builtins__": {"ValueError": ValueError}})()
     except ValueError as error:
         inner = error.__traceback__.tb_next
-        return types.TracebackType(following, inner.tb_frame, inner.tb_lasti, max(1, line))
+        return types.TracebackType(following, inner.tb_frame, inner.tb_lasti, line)
     raise AssertionError("unreachable")
 
 
