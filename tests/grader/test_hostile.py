@@ -191,6 +191,22 @@ HOSTILE = {
         0,
         "split_heads of mha_lib",
     ),
+    "has the judge read the hidden tests": (
+        "softmax",
+        "class Trace:\n    pass\n\n"
+        f"code = compile('def softmax(z): raise ValueError', {str(assignment.SOURCE)!r}, 'exec')\n"
+        "exec(code.replace(co_firstlineno=77))",
+        0,
+        "",
+    ),
+    "stops itself": (
+        "budget",
+        "import signal\n\ndef count_parameters(d, n_heads):\n"
+        "    signal.raise_signal(signal.SIGSTOP)\n\n"
+        "def count_softmax_entries(n, n_heads):\n    return n_heads * n * n",
+        0,
+        "",
+    ),
     "pastes the library's function under other names": (
         "softmax",
         "def softmax(z):\n"
@@ -251,6 +267,14 @@ def test_each_earns_what_it_has_earned_and_no_more(batch, kind):
         return
     got = {name: float(row[name]) for name in FULL}
     assert got == FULL | {part: earned}, row
+
+
+def test_nothing_of_the_hidden_tests_reaches_a_page(batch):
+    for page in (batch.out / "feedback").glob("*.html"):
+        text = page.read_text("utf-8")
+        assert "4391" not in text
+        assert "HIDDEN" not in text
+        assert str(assignment.SOURCE) not in text
 
 
 def test_the_honest_one_beside_them_is_not_touched(batch):
