@@ -107,7 +107,7 @@ class Process:
             env=_environment(home, mark),
             start_new_session=True,
         )
-        self._watch = _Watch(limits, home)
+        self._watch = _Watch(limits, home, self._process.pid)
         self._answers = queue.Queue(maxsize=2)  # whoever floods it waits
         threading.Thread(target=self._read, daemon=True).start()
         self._write(
@@ -316,8 +316,8 @@ def _environment(home, mark):
 class _Watch:
     """Look at what the processes below this one use, and end what is too much."""
 
-    def __init__(self, limits, home):
-        self.limits, self.home = limits, home
+    def __init__(self, limits, home, group):
+        self.limits, self.home, self.group = limits, home, group
         self.reason = ""
         self._seen = {}
         self._free = shutil.disk_usage(home).free
@@ -366,6 +366,9 @@ class _Watch:
 
     def end_all(self):
         """Kill all processes that were ever seen below this one."""
+        if hasattr(os, "killpg"):  # at once, however fast they multiply
+            with suppress(OSError):
+                os.killpg(self.group, signal.SIGKILL)
         for process in list(self._seen.values()):
             try:
                 if process.is_running():  # False also where the number belongs to another now

@@ -12,10 +12,11 @@ import re
 import numpy as np
 
 LARGEST = 32_000_000  # bytes of one message
+MOST_LISTS = 300_000  # in one message; each takes far more room than it has characters
 MOST_ENTRIES = 1_000_000  # of an array; the checks refuse larger ones
 MOST_ITEMS, MOST_DEPTH, MOST_TEXT = 1000, 8, 20_000
 _NUMBERS = re.compile(r"[<>|=][fiub]\d{1,2}")
-_DTYPE = re.compile(r"[<>|=][a-zA-Z]\d{0,9}")
+_DTYPE = re.compile(r"[<>|=][a-zA-Z]\d{0,3}")  # more would take room for one entry
 _ARRAY, _SCALAR = np.ndarray, np.generic  # whatever a notebook makes of NumPy's names
 _SINGLES = {"NotImplemented": NotImplemented, "Ellipsis": Ellipsis}
 
@@ -59,6 +60,8 @@ def receive(stream):
     if len(head) < 8 or size > LARGEST:
         return None
     data = stream.read(size)
+    if data.count(b"[") + data.count(b"{") > MOST_LISTS:
+        return None
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):

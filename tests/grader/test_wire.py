@@ -94,7 +94,7 @@ def test_what_holds_itself_ends():
         ["array", "<f8", [True], "AAAAAAAAAAA="], ["array", "<f8,<i4", [1], "AAAA"],
         ["form", "<f8", [2**62]], ["form", "(1000,1000)f8", [3]], ["plain", [1]],
         ["dict", [[["list", []], ["plain", 1]]]], ["single", "exit"], ["tuple", 3], ["number"],
-        ["form", "<f8", [2**30] * 9],
+        ["form", "<f8", [2**30] * 9], ["form", "<U999999999", [1]],
     ],
 )  # fmt: skip
 def test_what_was_never_packed_is_refused(packed):
@@ -109,10 +109,15 @@ def test_a_true_is_no_truer_than_another():
 
 @pytest.mark.parametrize(
     "data", [b"", b"\0" * 7, b"\xff" * 8, (2).to_bytes(8, "big") + b"[]",
-             (4).to_bytes(8, "big") + b"nope", (10**5).to_bytes(8, "big") + b"[" * 10**5],
+             (4).to_bytes(8, "big") + b"nope", (10**5).to_bytes(8, "big") + b"[" * 10**5]
 )  # fmt: skip
 def test_what_is_no_message_is_none(data):
     assert wire.receive(io.BytesIO(data)) is None
+
+
+def test_a_message_cannot_take_far_more_room_than_it_has_bytes():
+    data = b'{"a": [' + b"[]," * wire.MOST_LISTS + b"1]}"
+    assert wire.receive(io.BytesIO(len(data).to_bytes(8, "big") + data)) is None
 
 
 def test_messages_come_as_they_were_sent():
