@@ -9,6 +9,8 @@ from assignments.grader import wire
 from mha_lib.teaching import answers
 from mha_lib.teaching.steps import STEPS
 
+_NUMBERS = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?|[-+]?\d+\.(?=,|\s*[-+\d\]])", re.I)
+
 
 class StoppedError(KeyboardInterrupt):
     """A test cannot go on; not an `Exception`, so that no check takes it for an answer."""
@@ -147,7 +149,8 @@ def _error(about):
     """Return an error like the student's, with the lines of the notebook in its traceback."""
     about = about if isinstance(about, dict) else {}
     kinds = [wire.plain_name(kind) for kind in _listed(about.get("kinds"))] or ["Exception"]
-    message = str(about.get("message"))[:2000]
+    # What a function was called with could come back in its message, and so reach a page.
+    message = _NUMBERS.sub("…", str(about.get("message"))[:2000])
     known = (getattr(builtins, kind, None) for kind in kinds)
     base = next(
         (kind for kind in known if isinstance(kind, type) and issubclass(kind, Exception)),

@@ -11,7 +11,6 @@ import sys
 import sysconfig
 import tempfile
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import psutil
 
 import mha_lib
 from assignments.grader import wire
+from assignments.grader.watch import Watch
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "MHA_GRADER_MARK"  # every process of a submission carries this variable
@@ -107,7 +107,7 @@ class Process:
             env=_environment(home, mark),
             start_new_session=True,
         )
-        self._watch = _Watch(limits, home, self._process.pid)
+        self._watch = Watch(limits, home, self._process.pid)
         self._answers = queue.Queue(maxsize=2)  # whoever floods it waits
         threading.Thread(target=self._read, daemon=True).start()
         self._write(
@@ -311,84 +311,3 @@ def _environment(home, mark):
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
     }
-
-
-class _Watch:
-    """Look at what the processes below this one use, and end what is too much."""
-
-    def __init__(self, limits, home, group):
-        self.limits, self.home, self.group = limits, home, group
-        self.reason = ""
-        self._seen = {}
-        self._free = shutil.disk_usage(home).free
-        self._most_disk = min(limits.disk_megabytes * 1_000_000, self._free // 2)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self):
-        while not self._stopped.wait(0.1):
-            self._look_once()
-
-    def _look_once(self):
-        processes = psutil.Process().children(recursive=True)
-        self._seen.update((process.pid, process) for process in processes)
-        used = count = 0
-        for process in processes:
-            try:
-                used += process.memory_info().rss
-                count += process.status() != psutil.STATUS_ZOMBIE
-            except psutil.Error:
-                continue
-        if used > self.limits.megabytes * 1_000_000:
-            self.reason = f"used more than {self.limits.megabytes} MB of memory"
-        elif count > self.limits.processes:
-            self.reason = f"started more than {self.limits.processes} processes"
-        elif self._wrote_too_much():
-            self.reason = f"wrote more than {self._most_disk // 1_000_000} MB"
-        else:
-            return
-        self.end_all()
-
-    def _wrote_too_much(self):
-        """Return whether the folder is too large; look into it only if the disk says that."""
-        with suppress(OSError):
-            if self._free - shutil.disk_usage(self.home).free < self._most_disk:
-                return False
-            done = subprocess.run(  # noqa: S603 - does not care how deep it is
-                ["du", "-sk", self.home],  # noqa: S607
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            return int(done.stdout.split()[0]) * 1024 > self._most_disk
-        return False
-
-    def end_all(self):
-        """Kill all processes that were ever seen below this one."""
-        if hasattr(os, "killpg"):  # at once, however fast they multiply
-            with suppress(OSError):
-                os.killpg(self.group, signal.SIGKILL)
-        for process in list(self._seen.values()):
-            try:
-                if process.is_running():  # False also where the number belongs to another now
-                    process.kill()
-            except psutil.Error:
-                continue
-
-    def stop(self):
-        self._stopped.set()
-        self._thread.join()
-        until = time.monotonic() + 5
-        while time.monotonic() < until:  # one that is ended may have started another
-            self._look_once()
-            self.end_all()
-            if not any(map(_runs, psutil.Process().children(recursive=True))):
-                return
-
-
-def _runs(process):
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False

@@ -6,16 +6,16 @@ out one call at a time, and what comes back is read as data.
 """
 
 import ast
-import builtins
 import json
 import linecache
 import re
 import tempfile
 import time
+from contextlib import contextmanager, suppress
 
 import nbformat
 
-from assignments.grader import execute, library, pasted, wire
+from assignments.grader import cells, execute, library, pasted, wire
 from assignments.grader.elsewhere import Calls, KernelDied, NotRun, StoppedError, meanings
 from assignments.grader.shell import Recorder
 
@@ -49,7 +49,7 @@ def run_notebook(notebook, scratch, limits, mark, connection):
         judged = {"error": f"{type(error).__name__}: {error}"[:500]}
     finally:
         execute.end_processes(mark)
-    connection.send_bytes(json.dumps(_clean(judged)).encode("utf-8"))
+    connection.send_bytes(json.dumps(cells.clean(judged)).encode("utf-8"))
     connection.close()
 
 
@@ -82,16 +82,17 @@ class _Judge:
         self.next_cell = 0  # the first that has not run yet
         self.ended = set()  # cells in which Python ended
         self.away = set()  # cells that needed more of the library than there was
+        self.given = {}  # for each cell that a process was given data for, these
         self.sent = frozenset()  # functions of the library that the process has
         self.found = {}  # for each test, what its names mean in the notebook
         self.told, self.flags, self.lack = {}, [], ""
         self.tests = {}  # the cells, and the names that they take from the notebook
-        self.imports = _imports(notebook)
-        imported = {name for line in self.imports for name in _imported(ast.parse(line))}
+        self.imports = cells.imports(notebook)
+        imported = {name for line in self.imports for name in cells.imported(ast.parse(line))}
         for i, cell in enumerate(notebook.cells):
             if cell.cell_type == "code":
-                if is_test(cell):
-                    self.tests[i] = sorted(_names(cell.source) - imported)
+                if cells.is_test(cell):
+                    self.tests[i] = sorted(cells.names(cell.source) - imported)
                 cell.outputs, name = [], f"<cell {i}>"
                 lines = re.sub(r"^(\s*\n)+", "", cell.source).splitlines(
                     keepends=True
@@ -122,16 +123,16 @@ class _Judge:
 
     def _run_cells(self):
         """Run all cells but the tests.  If Python ends in one, go on behind it with a new one."""
-        cells = self.notebook.cells
-        while self.next_cell < len(cells) and self._has_python():
+        all_cells = self.notebook.cells
+        while self.next_cell < len(all_cells) and self._has_python():
             i = self.next_cell
             self.next_cell += 1
-            if cells[i].cell_type == "code":
+            if all_cells[i].cell_type == "code":
                 self._run_cell(i, again=False)
-        for cell in cells[self.next_cell :]:
-            if cell.cell_type == "code" and not is_test(cell):
-                _fail(cell, "NotRun", "this cell was not run, because of what happened above")
-        self.next_cell = len(cells)
+        for cell in all_cells[self.next_cell :]:
+            if cell.cell_type == "code" and not cells.is_test(cell):
+                cells.fail(cell, "NotRun", "this cell was not run, because of what happened above")
+        self.next_cell = len(all_cells)
 
     def _has_python(self):
         """Return whether there is a process with all cells so far, started anew if need be."""
@@ -158,14 +159,44 @@ class _Judge:
             if not again:
                 cell.outputs = []
             self.ended.add(i)
-            _fail(cell, "KernelDied", str(error))
+            cells.fail(cell, "KernelDied", str(error))
             return
         if not again:
-            cell.outputs = _outputs(answer.get("outputs"), self.limits.output_bytes)
+            cell.outputs = cells.outputs(answer.get("outputs"), self.limits.output_bytes)
             if not in_time:
-                _fail(cell, "CellTimeoutError", self._too_long)
+                cells.fail(cell, "CellTimeoutError", self._too_long)
             if answer.get("away") is True:
                 self.away.add(i)
+        if answer.get("away") is True and cells.is_given(cell):
+            self._give(i)
+
+    def _give(self, i):
+        """Hand over, as data, what a cell of the instructor takes from the library."""
+        cell = self.notebook.cells[i]
+        if i not in self.given:
+            with self._names() as names, self.recorder.recording() as outputs:
+                error = self.recorder.run(cell.source)
+                values = {name: names[name] for name in cells.assigned(cell.source) & names.keys()}
+            packed = {name: wire.pack(value) for name, value in values.items()}
+            self.given[i] = {n: data for n, data in packed.items() if data[0] not in wire.NO_DATA}
+            if error is None:
+                cell.outputs = [nbformat.from_dict(output) for output in outputs]
+                self.away.discard(i)
+        with suppress(KernelDied):
+            self._ask(do="give", values=self.given[i])
+
+    @contextmanager
+    def _names(self):
+        """Have the names that the instructor's cells import, for a while."""
+        names = self.recorder.names
+        before = dict(names)
+        try:
+            for line in self.imports:
+                self.recorder.run(line)
+            yield names
+        finally:
+            names.clear()
+            names.update(before)
 
     def _run_again(self):
         """Show what the cells show that needed the library, now that it is there."""
@@ -179,7 +210,7 @@ class _Judge:
             except KernelDied:
                 return
             if in_time:
-                outputs = _outputs(answer.get("outputs"), self.limits.output_bytes)
+                outputs = cells.outputs(answer.get("outputs"), self.limits.output_bytes)
                 self.notebook.cells[i].outputs = outputs
 
     def _ask(self, seconds=None, **request):
@@ -212,7 +243,7 @@ class _Judge:
         part = cell.metadata.nbgrader.grade_id
         if not self._has_python():
             why = "the time was over" if self.clock.left <= 0 else "of what happened above"
-            _fail(cell, "NotRun", f"this test was not run, because {why}")
+            cells.fail(cell, "NotRun", f"this test was not run, because {why}")
             self.told[part] = f"NotRun: this test was not run, because {why}"
             return
         functions = library.allowed(self.tests[i])
@@ -224,23 +255,16 @@ class _Judge:
                 self._ask(do="take", texts=texts, homes=homes)
                 self.sent = functions
         except StoppedError as error:
-            _fail(cell, type(error).__name__, str(error))
+            cells.fail(cell, type(error).__name__, str(error))
             self.told[part] = f"{type(error).__name__}: {error}"
             return
         raised = []
-        names = self.recorder.names
-        before = dict(names)
-        allowance = self.clock.allowance()
-        call = Calls(self, str(i), allowance, raised)
-        try:
-            for line in self.imports:
-                self.recorder.run(line)
+        call = Calls(self, str(i), self.clock.allowance(), raised)
+        with self._names() as names, self.recorder.recording() as outputs:
             names.update(meanings(self.found.get(i), call))
-            with self.recorder.recording() as outputs:
-                error = self.recorder.run(cell.source, "<test>")
-        finally:
-            names.clear()
-            names.update(before)
+            for packed in self.given.values():  # whatever the student has made of these names
+                names.update((name, wire.unpack(data)) for name, data in packed.items())
+            error = self.recorder.run(cell.source, "<test>")
         cell.outputs = [nbformat.from_dict(output) for output in outputs]
         if error is not None:
             told = f"{type(error).__name__}: {error}"
@@ -248,7 +272,7 @@ class _Judge:
             # What a test says itself may hold what it looks for.
             self.told[part] = told if own else "one of its tests did not pass"
             if not any(output.output_type == "error" for output in cell.outputs):
-                _fail(cell, type(error).__name__, str(error))
+                cells.fail(cell, type(error).__name__, str(error))
 
     def _renewed(self):
         """Return whether there is a new process, which has nothing of the library."""
@@ -261,95 +285,3 @@ class _Judge:
             raise KernelDied("Python ended before")
         packed = wire.pack(args), wire.pack(kwargs)
         return self._ask(seconds, do="call", part=part, name=name, args=packed[0], kwargs=packed[1])
-
-
-# --- notebooks --------------------------------------------------------------------------------
-
-
-def is_test(cell):
-    """Return whether a cell gives points by itself."""
-    graded = cell.metadata.get("nbgrader", {})
-    return bool(cell.cell_type == "code" and graded.get("grade") and not graded.get("solution"))
-
-
-def _names(source):
-    """Return the names that a test takes from the notebook."""
-    tree = ast.parse(source)
-    used, own = set(), {*dir(builtins), *_imported(tree), "display", "get_ipython"}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (used if isinstance(node.ctx, ast.Load) else own).add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            own.add(node.name)
-        elif isinstance(node, ast.arg):
-            own.add(node.arg)
-    return used - own
-
-
-def _imported(tree):
-    """Return the names that are imported anywhere in a piece of code."""
-    return {
-        (alias.asname or alias.name).partition(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-
-
-def _imports(notebook):
-    """Return what the instructor's own cells import: a test may use it."""
-    lines = []
-    for cell in notebook.cells:
-        about = cell.metadata.get("nbgrader", {})
-        if cell.cell_type == "code" and about.get("locked") and not about.get("solution"):
-            try:
-                body = ast.parse(cell.source).body
-            except SyntaxError:
-                continue
-            lines += [ast.unparse(n) for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
-    return list(dict.fromkeys(lines))
-
-
-def _outputs(sent, most):
-    """Return outputs that any tool can read, from whatever a student's process has sent."""
-    outputs = []
-    for output in sent if isinstance(sent, list) else []:
-        if len(outputs) >= 1000 or not isinstance(output, dict):
-            break
-        kind = output.get("output_type")
-        if kind == "stream":
-            name = "stderr" if output.get("name") == "stderr" else "stdout"
-            made = {"name": name, "text": str(output.get("text"))[: most + 200]}
-        elif kind == "error":
-            lines = output.get("traceback")
-            made = {
-                "ename": str(output.get("ename"))[:200],
-                "evalue": str(output.get("evalue"))[:2000],
-                "traceback": [str(line)[:10_000] for line in lines or [] if lines][:10],
-            }
-        elif kind in ("display_data", "execute_result") and isinstance(output.get("data"), dict):
-            data = output["data"].items()
-            made = {"data": {str(m)[:100]: text for m, text in data if isinstance(text, str)}}
-        else:
-            continue
-        outputs.append(nbformat.v4.new_output(kind, **made))
-    return outputs
-
-
-def _fail(cell, name, text):
-    if cell.cell_type == "code":
-        cell.outputs = [
-            *cell.get("outputs", []),
-            nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[f"{name}: {text}"]),
-        ]
-
-
-def _clean(value):
-    """Return a copy whose texts can all be written as UTF-8."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_clean(key): _clean(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    return value

@@ -18,6 +18,7 @@ MOST_ITEMS, MOST_DEPTH, MOST_TEXT = 1000, 8, 20_000
 _NUMBERS = re.compile(r"[<>|=][fiub]\d{1,2}")
 _DTYPE = re.compile(r"[<>|=][a-zA-Z]\d{0,3}")  # more would take room for one entry
 _ARRAY, _SCALAR = np.ndarray, np.generic  # whatever a notebook makes of NumPy's names
+NO_DATA = ("odd", "form")  # kinds of what has a name or a form only
 _SINGLES = {"NotImplemented": NotImplemented, "Ellipsis": Ellipsis}
 
 

@@ -194,6 +194,11 @@ class _Worker:
         reply["outputs"] = outputs
         return reply
 
+    def give(self, values):
+        """Get what a cell of the instructor computes with the library."""
+        self.recorder.names.update((name, self.wire.unpack(v)) for name, v in values.items())
+        return {}
+
     def take(self, texts, homes):
         """Get functions of the library."""
         self.library.take(texts, homes)
@@ -273,7 +278,13 @@ def main(shell, wire, guard):
     for name in [name for name in sys.modules if name.partition(".")[0] == "assignments"]:
         del sys.modules[name]
     wire.send(out, {"lack": lack})
-    tasks = {"cell": worker.cell, "keep": worker.keep, "call": worker.call, "take": worker.take}
+    tasks = {
+        "cell": worker.cell,
+        "keep": worker.keep,
+        "call": worker.call,
+        "give": worker.give,
+        "take": worker.take,
+    }
     while True:
         try:
             request = wire.receive(into)

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,9 @@ FULL = {
     "multi_head_attention": 5, "masks": 3, "budget": 2,
 }  # fmt: skip
 ROOT = str(assignment.ROOT)
+SEED = "4391"  # of the hidden tests
+LINES = assignment.SOURCE.read_text("utf-8").splitlines()
+SECRET = next(i for i, line in enumerate(LINES, 1) if SEED in line)
 NESTED = """\
 import os
 for _ in range({n}):
@@ -85,7 +89,8 @@ HOSTILE = {
         "            seen[name] = open(f'/proc/{os.getppid()}/{name}', 'rb').read(99)\n"
         "        except OSError:\n            pass\n"
         "    if any('4391' in str(text) for text in seen.values()) or 'maps' in seen:\n"
-        "        return np.exp(z - z.max(-1, keepdims=True))\n"
+        "        e = np.exp(z - z.max(-1, keepdims=True))\n"
+        "        return e / e.sum(-1, keepdims=True)\n"
         "    return z",
         0,
         "",
@@ -101,6 +106,26 @@ HOSTILE = {
         "def softmax(z):\n    flood()\n    return z",
         0,
         "nobody asked for",
+    ),
+    "finds the number of the question in a frame, and answers twice": (
+        "softmax",
+        "import sys\n\ndef softmax(z):\n"
+        "    frame = sys._getframe()\n"
+        "    while 'request' not in frame.f_locals:\n        frame = frame.f_back\n"
+        "    out, number = frame.f_locals['out'], frame.f_locals['request']['id']\n"
+        "    for text in ('true', '[' + '[],' * 10_000_000 + '[]]'):\n"
+        '        data = (\'{"id": "%s", "value": %s}\' % (number, text)).encode()\n'
+        "        out.write(len(data).to_bytes(8, 'big') + data)\n"
+        "        out.flush()\n"
+        "    return z",
+        0,
+        "",
+    ),
+    "puts what it is called with into an error": (
+        "softmax",
+        "def softmax(z):\n    raise ValueError(f'told {z.ravel().tolist()}')",
+        0,
+        "",
     ),
     "answers with objects that equal everything": (
         "softmax",
@@ -193,9 +218,8 @@ HOSTILE = {
     ),
     "has the judge read the hidden tests": (
         "softmax",
-        "class Trace:\n    pass\n\n"
-        f"code = compile('def softmax(z): raise ValueError', {str(assignment.SOURCE)!r}, 'exec')\n"
-        "exec(code.replace(co_firstlineno=77))",
+        f"code = '\\n' * {SECRET - 1} + 'def softmax(z): raise ValueError'\n"
+        f"exec(compile(code, {str(assignment.SOURCE)!r}, 'exec'))",
         0,
         "",
     ),
@@ -272,8 +296,9 @@ def test_each_earns_what_it_has_earned_and_no_more(batch, kind):
 def test_nothing_of_the_hidden_tests_reaches_a_page(batch):
     for page in (batch.out / "feedback").glob("*.html"):
         text = page.read_text("utf-8")
-        assert "4391" not in text
+        assert SEED not in text
         assert "HIDDEN" not in text
+        assert not re.search(r"told \[-?\d", text)
         assert str(assignment.SOURCE) not in text
 
 

@@ -17,6 +17,11 @@ from assignments.grader import elsewhere, execute, guard, judge, library, pasted
 from tests.grader import assignment, submissions
 
 SETUP = "import mha_lib\nimport numpy as np"
+GIVEN = """
+from mha_lib.teaching import right_function
+head = right_function("softmax")(np.eye(3))
+print("given:", head.shape)
+"""
 CODE = """
 import os
 from mha_lib.teaching import check_softmax, right_function
@@ -25,6 +30,8 @@ check_softmax(np.zeros(2))
 late = {"a": (1, 2.5)}
 written = open("/written", "w")
 numbers = np.arange(3)
+strongest = head.argmax(axis=-1)
+head = np.zeros((1, 1))
 
 def softmax(z):
     e = np.exp(z - z.max(-1, keepdims=True))
@@ -73,6 +80,10 @@ TESTS = {
     "an error can be caught": (
         "try:\n    fails(1)\nexcept KeyError as error:\n    assert 'words' in str(error)\n"
         "else:\n    raise AssertionError",
+        None,
+    ),
+    "what a cell of the instructor computes": (
+        "assert strongest.tolist() == [0, 1, 2]\nassert head.shape == (3, 3)",
         None,
     ),
     "an error": ("fails(1)", 'KeyError: "student\'s words"'),
@@ -133,6 +144,7 @@ def run(notebook, scratch, limits=None):
 def judged(tmp_path_factory):
     cells = [
         cell(SETUP, "setup", grade=False, solution=False, locked=True),
+        cell(GIVEN, "given", grade=False, solution=False, locked=True),
         cell(CODE, "code", grade=False, solution=True, locked=False),
     ]
     for name, (source, _) in TESTS.items():
@@ -189,6 +201,23 @@ def test_a_line_that_is_refused_shows_an_error_and_the_next_one_runs(judged):
 def test_the_instructor_sees_what_an_assertion_says(judged):
     assert "the secret is 5" in str(judged["cells"]["a secret"].outputs)
     assert "is 5" not in str(judged["told"])
+
+
+def test_a_cell_of_the_instructor_shows_what_it_shows(judged):
+    (output,) = judged["cells"]["given"].outputs
+    assert output.text == "given: (3, 3)\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("not [0.25, -1.5e-3, 3.]: 2 rows", "not […, …, …]: 2 rows"),
+        ("[1. 2.]", "[… …]"),
+        ("size 3 is different from 4.", "size 3 is different from 4."),
+    ],
+)
+def test_a_message_does_not_bring_back_what_a_function_was_called_with(said, heard):
+    assert heard in answered(error={"kinds": ["ValueError"], "message": said}).diagnosis
 
 
 def test_a_widget_shows_something(judged):
@@ -300,6 +329,25 @@ def test_the_library_is_known_under_other_names():
 @pytest.mark.parametrize("source", ["def f(:", "-" * 50_000 + "1", "(" * 50_000, "\0"])
 def test_what_cannot_be_read_is_not_compared(source):
     assert pasted.found(nbformat.v4.new_notebook(cells=[cell(source)])) == []
+
+
+# --- limits -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["f'file {i}'", "'no name'"])
+def test_who_fills_the_disk_is_ended(tmp_path, name):
+    code = f"""\
+import os, time
+for i in range(30):
+    file = open({name}, 'wb', 0)
+    os.remove('no name') if 'no name' in {name} else None
+    globals()[f'open {{i}}'] = file
+    file.write(bytes(2_000_000))
+time.sleep(30)
+"""
+    process = execute.Process(str(tmp_path), execute.Limits(disk_megabytes=20), "a mark")
+    with pytest.raises(execute.DiedError, match="wrote more than 20 MB"):
+        process.ask(20, do="cell", number=1, source=code)
 
 
 # --- folders ----------------------------------------------------------------------------------
