@@ -75,7 +75,7 @@ class _Elsewhere:
         answer = self._calls(self.__name__, list(args), kwargs)
         used = answer.get("used")
         if used and isinstance(used, list):
-            name = str(used[0])[:100].rpartition(".")[2]
+            name = wire.plain_name(str(used[0])[:100].rpartition(".")[2])
             self.seen = f"This calls {name} of mha_lib, which does the work for you."
         changed = answer.get("changed")
         for given, now in zip((*args, *kwargs.values()), _listed(changed), strict=False):

@@ -158,7 +158,7 @@ class Process:
                 answer = self._next(1.0)
         if answer is not None and answer.get("id") == number:
             seen = answer.get("seen")
-            new = [str(text)[:200] for text in seen] if isinstance(seen, list) else []
+            new = map(wire.printable, seen) if isinstance(seen, list) else []
             self.seen += [text for text in new if text not in self.seen][: 10 - len(self.seen)]
             return answer, in_time
         reason = self._why(answer, in_time)

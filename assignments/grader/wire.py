@@ -136,6 +136,11 @@ def odd(name):
     return type(plain_name(name), (Odd,), {})()
 
 
+def printable(text):
+    """Return a text from the other side that can be written to a terminal."""
+    return "".join(c if c.isprintable() else " " for c in str(text)[:200])
+
+
 def plain_name(name):
     """Return letters, digits and ``_`` of a name that came from the other side."""
     return re.sub(r"[^A-Za-z0-9_]", "", str(name)[:100]) or "object"

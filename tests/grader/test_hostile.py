@@ -67,16 +67,18 @@ HOSTILE = {
         0,
         "scaled_dot_product_attention of mha_lib",
     ),
-    "asks multi-head attention, the teaching or the encoder for a softmax": (
+    "asks attention or the teaching for a softmax": (
         "softmax",
-        "from mha_lib import multi_head_attention\n"
+        "from mha_lib import scaled_dot_product_attention\n"
         "from mha_lib.multihead import attention_steps\n"
-        "from mha_lib.teaching import right_function\n"
-        "from mha_lib.learning.layer import MultiHeadAttention\n\n"
+        "from mha_lib.teaching import right_function\n\n"
         "def softmax(z):\n"
+        "    n = z.shape[-1]\n"
+        "    q = np.atleast_2d(z) * np.sqrt(n)\n"
         "    for ask in (lambda: right_function('softmax')(z), lambda: attention_steps(z),\n"
-        "                lambda: multi_head_attention(z, z, z, z, z, 1)):\n"
-        "        try:\n            return ask()\n        except Exception:\n            pass",
+        "                lambda: scaled_dot_product_attention(q, np.eye(n), np.eye(n))[1]):\n"
+        "        try:\n            return ask().reshape(z.shape)\n"
+        "        except Exception:\n            pass",
         0,
         "of mha_lib",
     ),
@@ -113,6 +115,7 @@ HOSTILE = {
         "    frame = sys._getframe()\n"
         "    while 'request' not in frame.f_locals:\n        frame = frame.f_back\n"
         "    out, number = frame.f_locals['out'], frame.f_locals['request']['id']\n"
+        "    if 'args' not in frame.f_locals['request']: return z  # not while it is judged\n"
         "    for text in ('true', '[' + '[],' * 10_000_000 + '[]]'):\n"
         '        data = (\'{"id": "%s", "value": %s}\' % (number, text)).encode()\n'
         "        out.write(len(data).to_bytes(8, 'big') + data)\n"

@@ -102,6 +102,10 @@ def test_what_was_never_packed_is_refused(packed):
         wire.unpack(packed)
 
 
+def test_what_moves_a_terminal_is_left_out():
+    assert wire.printable("a\x1b[2Jb\n\udc80") == "a [2Jb  "
+
+
 def test_a_true_is_no_truer_than_another():
     got = wire.unpack(["array", "|b1", [2], "AgE="])  # the bytes 2 and 1
     assert got.tobytes() == b"\1\1"
