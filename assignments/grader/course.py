@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
@@ -26,6 +26,8 @@ from nbgrader.preprocessors import (
 )
 from nbgrader.utils import setenv
 from traitlets.config import Config
+
+from assignments.grader import marks as given_marks
 
 CHECK = "application/vnd.mha-lib.check+json"
 INSTALLS = re.compile(r"^([ \t]*)([%!]+ *(?:pip3?|conda|mamba|uv|apt|apt-get)\b.*)$", re.MULTILINE)
@@ -46,6 +48,8 @@ class Course:
         Folder of the course; made if it is not there.
     assignments : pathlib.Path
         Folder with ``nbgrader_config.py`` and ``source/NAME/NAME.ipynb``.
+    given : GivenMarks, optional
+        The marks that people have given.
 
     Raises
     ------
@@ -53,7 +57,7 @@ class Course:
         There is not exactly one notebook in ``source``.
     """
 
-    def __init__(self, root, assignments):
+    def __init__(self, root, assignments, given=None):
         sources = sorted(assignments.glob("source/*/*.ipynb"))
         if len(sources) != 1:
             raise FileNotFoundError(
@@ -61,6 +65,7 @@ class Course:
                 "assignment there, with one notebook"
             )
         self.root = root
+        self.given = given or given_marks.GivenMarks(root.with_name("marks.json"))
         self.source = sources[0]
         self.assignment, self.notebook = self.source.parent.name, self.source.stem
         self.db_url = _database(root)
@@ -155,10 +160,104 @@ class Course:
         self._file("submitted", student).parent.mkdir(parents=True, exist_ok=True)
         self._file("submitted", student).write_bytes(data)
         self._file("autograded", student).parent.mkdir(parents=True, exist_ok=True)
+        self.note_given([student])
         with _silence():
             notebook, _ = _quiet(SaveAutoGrades()).preprocess(notebook, self._resources(student))
-        nbformat.write(notebook, self._file("autograded", student))
+        flags += self._give_back(notebook, student)
+        partial = self._file("autograded", student).with_suffix(".part")
+        nbformat.write(notebook, partial)
+        partial.replace(self._file("autograded", student))  # from now on `has` is True
         return checks, troubles, list(dict.fromkeys(flags))
+
+    def note_given(self, students=None):
+        """Keep the marks that stand in the gradebook now, with the answers that they are for.
+
+        Parameters
+        ----------
+        students : list of str, optional
+            Only theirs.
+        """
+        with _silence(), Gradebook(self.db_url) as gradebook:
+            if students is None:
+                students = [student.id for student in gradebook.students]
+            for student in students:
+                try:
+                    found = gradebook.find_submission_notebook(
+                        self.notebook, self.assignment, student
+                    )
+                    texts = self._answers(student)
+                except (MissingEntry, OSError, ValueError, KeyError):
+                    continue  # nothing whole is there to which a mark could belong
+                comments = {comment.name: comment.manual_comment for comment in found.comments}
+                for grade in found.grades:
+                    if grade.name not in texts:
+                        continue
+                    comment = comments.pop(grade.name, None)
+                    if grade.manual_score is None:
+                        self.given.note(student, grade.name, texts[grade.name], None)
+                    elif not grade.needs_manual_grade:
+                        mark = {"score": grade.manual_score, "extra": grade.extra_credit}
+                        mark["comment"] = comment
+                        self.given.note(student, grade.name, texts[grade.name], mark)
+                for name, comment in comments.items():
+                    if name in texts and comment:
+                        mark = {"score": None, "extra": None, "comment": comment}
+                        self.given.note(student, name, texts[name], mark)
+
+    def _give_back(self, notebook, student):
+        """Put the marks for unchanged answers into the gradebook; say whose they were."""
+        flags = []
+        texts = given_marks.answers(notebook.cells)
+        with _silence(), Gradebook(self.db_url) as gradebook:
+            found = gradebook.find_submission_notebook(self.notebook, self.assignment, student)
+            comments = {comment.name: comment for comment in found.comments}
+            for grade in found.grades:
+                mark, owner = self.given.given(student, grade.name, texts.get(grade.name, ""))
+                if mark is not None and mark["score"] is not None:
+                    grade.manual_score, grade.extra_credit = mark["score"], mark["extra"]
+                    grade.needs_manual_grade = False
+                    if owner != student:
+                        flags.append(f"{_label(grade.name)}: marked before, as {owner}")
+                elif self.given.before(student, grade.name) is not None:
+                    grade.needs_manual_grade = True
+            for name, comment in comments.items():
+                mark, _ = self.given.given(student, name, texts.get(name, ""))
+                if mark is not None and mark["comment"] and not comment.manual_comment:
+                    comment.manual_comment = mark["comment"]
+            gradebook.db.commit()
+        return flags
+
+    def to_read_again(self, students):
+        """Return what a person has marked before the answer was changed.
+
+        Parameters
+        ----------
+        students : list of str
+            Names under which submissions were saved.
+
+        Returns
+        -------
+        again : list of tuple
+            Student, part, and the points that were given for the answer before.
+        """
+        again = []
+        with _silence(), Gradebook(self.db_url) as gradebook:
+            for student in students:
+                found = gradebook.find_submission_notebook(self.notebook, self.assignment, student)
+                for grade in found.grades:
+                    before = self.given.before(student, grade.name)
+                    if grade.needs_manual_grade and before is not None:
+                        again.append((student, _label(grade.name), before["score"]))
+        return again
+
+    def _answers(self, student):
+        content = json.loads(self._file("autograded", student).read_text("utf-8"))
+        return given_marks.answers(content["cells"])
+
+    def amount(self, data):
+        """Return how many cells of the assignment are in the bytes of a file."""
+        text = data.replace(b"\0", b"")  # in UTF-16 as well
+        return sum(f'"{name}"'.encode() in text for name in self._release)
 
     def marks(self, students):
         """Return the marks that the gradebook holds now, those given by hand among them.
