@@ -122,7 +122,13 @@ def collect(submissions, unpacked, known=None, everybody=(), due=None, fits=None
                 one = replace(one, flags=(*one.flags, f"is {everybody[place].name} a second time"))
             if place is not None:
                 here.add(place)
-                one = replace(one, person=everybody[place], name=everybody[place].name or one.name)
+                listed = everybody[place]
+                listed = replace(
+                    listed,
+                    canvas=listed.canvas or one.person.canvas,
+                    participant=listed.participant or one.person.participant,
+                )
+                one = replace(one, person=listed, name=listed.name or one.name)
         found.append(one)
     found.sort(key=lambda one: one.source)
     for i, person in enumerate(everybody):
@@ -338,7 +344,7 @@ def _known(person):
     """Return what a system's name says of a person, as a roster says it."""
     if not person.system or "anonymous" in person.system:
         return {}
-    column = {"Moodle": "participant", "Canvas": "id"}.get(person.system, "login")
+    column = {"Moodle": "participant", "Canvas": "canvas"}.get(person.system, "login")
     if person.system == "Brightspace":
         return {}
     number = f"Participant {person.number}" if column == "participant" else person.number
@@ -365,7 +371,7 @@ def _latest(person, notebooks, fits):
         def rank(pair):
             file, label = pair
             of_this = 2 * parts[file] >= most  # a scratch file may hold a cell of it
-            when = label.when or datetime.min  # noqa: DTZ901 - the system's own time
+            when = label.when or datetime.min
             return of_this, when, label.order, _copy(file), file.order
 
         ordered = sorted(notebooks, key=rank)

@@ -295,6 +295,25 @@ class Course:
                 }
         return marks, comments
 
+    def written(self, students):
+        """Return what students have written, and what everybody had, as `similar.pairs` takes it."""
+        parts, given = {}, {}
+        for kind in ("source", "release"):
+            for name, cell in _by_id(nbformat.read(self._file(kind), as_version=4)).items():
+                if cell.metadata.nbgrader.get("solution"):
+                    is_code = parts[name] = cell.cell_type == "code"
+                    given.setdefault(name, []).append((cell.source, is_code))
+        answers = {}
+        for student in students:
+            try:
+                texts = self._answers(student)
+            except (OSError, ValueError, KeyError):
+                continue
+            answers[student] = {
+                name: (texts[name], is_code) for name, is_code in parts.items() if name in texts
+            }
+        return answers, given
+
     def answer(self, student, part):
         """Return the text of a written answer, or an empty text if there is none."""
         cells = _by_id(nbformat.read(self._file("autograded", student), as_version=4))

@@ -26,6 +26,7 @@ FORMS = {
     "Sakai": r"(?P<name>[^()/]+,[^()/]*)\((?P<id>[^()/]+)\)",
 }
 _FORMS = {system: re.compile(form) for system, form in FORMS.items()}
+_APOSTROPHES = dict.fromkeys(map(ord, "'\u2019`\u00b4\u02bc"))
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 
 
@@ -101,7 +102,7 @@ def moment(text):
     numbers = [int(number) for number in re.findall(r"\d+", text)]
     try:
         if re.match(r"\d{4}-", text):
-            return datetime(*numbers) if len(numbers) in {3, 5, 6} else None  # noqa: DTZ001
+            return datetime(*numbers) if len(numbers) in {3, 5, 6} else None
         month = next(i for i, name in enumerate(_MONTHS, 1) if name in text.lower())
         day, year, clock = (*numbers, 0)[:3] if len(numbers) < 4 else (
             *numbers[:2], numbers[2] * 100 + numbers[3])  # fmt: skip
@@ -109,7 +110,7 @@ def moment(text):
         half = re.search(r"\b([ap])\.?m\b", text.lower())
         if half:
             hour = hour % 12 + 12 * (half[1] == "p")
-        return datetime(year, month, day, hour, minute)  # noqa: DTZ001 - the system's own time
+        return datetime(year, month, day, hour, minute)
     except (StopIteration, TypeError, ValueError):
         return None
 
@@ -137,4 +138,4 @@ def squeezed(name):
 def _words(name):
     decomposed = unicodedata.normalize("NFKD", name.casefold())
     letters = "".join(c for c in decomposed if not unicodedata.combining(c))
-    return re.findall(r"[^\W_]+", re.sub(r"['’`´ʼ]", "", letters))
+    return re.findall(r"[^\W_]+", letters.translate(_APOSTROPHES))

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from assignments.grader import people
 
@@ -27,8 +27,12 @@ class Person:
 
     Attributes
     ----------
-    name, id, email, login, sis, section, participant : str
+    name, id, email, login, sis, section : str
         As the roster writes them.
+    participant : str
+        Moodle's name for a person in one assignment, such as Participant 4711.
+    canvas : str
+        Canvas's own number.
     """
 
     name: str
@@ -37,7 +41,8 @@ class Person:
     login: str = ""
     sis: str = ""
     section: str = ""
-    participant: str = field(default="")  # Moodle's number for one assignment
+    participant: str = ""
+    canvas: str = ""
 
 
 def read(data):
@@ -73,6 +78,7 @@ def read(data):
             "the roster's first line must name its columns: id, name, email or login (found: "
             f"{', '.join(rows[0][:8]) if rows else 'nothing'})"
         )
+    is_canvas = {"student", "id", "section"} <= {head.lower() for head in rows[0]}
     everybody = []
     for row in rows[1:]:
         cells = {}
@@ -83,6 +89,8 @@ def read(data):
         name = cells.pop("name", "") or f"{first_name} {last_name}".strip()
         if name.lower().startswith("points possible"):  # of Canvas
             continue
+        if is_canvas:
+            cells["canvas"] = cells.get("id", "")
         if name or cells:
             everybody.append(Person(name=name, **cells))
     return everybody
@@ -120,7 +128,7 @@ def find(everybody, system, number, name):
         lambda one: system == "Moodle" and digits
         and one.participant.lower().removeprefix("participant").strip() == digits,
         lambda one: system != "Moodle" and number
-        and number.casefold() in {one.id.casefold(), one.login.casefold(), one.sis.casefold()},
+        and number.casefold() in {text.casefold() for text in (one.id, one.login, one.sis)},
         lambda one: number and "@" in number and number.casefold() == one.email.casefold(),
         lambda one: name and people.plain(name) == people.plain(one.name),
         lambda one: name and people.squeezed(name) in _squeezed(one.name),
