@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -160,8 +161,14 @@ def _grouped(all_files):
         person.files.append((file, label))
     for person in persons.values():
         if person.system == "Blackboard":
-            person.name = person.name or person.number
-    homes, left_aside = _plain_homes(plain)
+            _take_receipts(person)
+    of_many = {
+        file.parts[:n]
+        for file, found in zip(all_files, labels, strict=True)
+        if found
+        for n in range(1, found[0] + 1)
+    }
+    homes, left_aside = _plain_homes(plain, of_many)
     shared = _shared(list(homes))
     for home, own in homes.items():
         key = "/".join(home[shared:])
@@ -171,6 +178,15 @@ def _grouped(all_files):
             files=[(file, label) for file in own],
         )  # fmt: skip
     return list(persons.values()), left_aside
+
+
+def _take_receipts(person):
+    """Give a person the name and the login that stand in the texts beside the attempts."""
+    for file, _ in person.files:
+        with suppress(Exception):  # whatever is wrong with it, there is another way
+            name, login = people.receipt(roster.decoded(file.peek())) if file.peek else ("", "")
+            person.name, person.number = name or person.name, login or person.number
+    person.name = person.name or person.number
 
 
 def _label(file):
@@ -199,11 +215,11 @@ def _forget_impossible(all_files, labels):
             labels[i] = None
 
 
-def _plain_homes(plain):
+def _plain_homes(plain, of_many):
     """Return the files of each person for whom no system has written the names.
 
     A folder is a person's, unless several people's notebooks lie in it; a loose file is a person's
-    too.
+    too.  Folders in ``of_many`` are known to hold several people's files.
     """
     homes, left_aside = defaultdict(list), []
 
@@ -215,7 +231,7 @@ def _plain_homes(plain):
         for name, group in groups.items():
             file = group[0]
             if len(file.parts) > depth + 1:  # a folder or an archive
-                if _is_of_many(group, depth + 1):
+                if file.parts[: depth + 1] in of_many or _is_of_many(group, depth + 1):
                     visit(group, depth + 1)
                 else:
                     homes[(*file.parts[:depth], name)] += group

@@ -296,7 +296,7 @@ class Course:
         return marks, comments
 
     def written(self, students):
-        """Return what students have written, and what everybody had, as `similar.pairs` takes it."""
+        """Return what students have written, and what all had, as `similar.pairs` takes it."""
         parts, given = {}, {}
         for kind in ("source", "release"):
             for name, cell in _by_id(nbformat.read(self._file(kind), as_version=4)).items():

@@ -128,10 +128,9 @@ def moodle(results, marks, pages):
     for result, mine in _finals(results, marks):
         person = result["person"]
         about = [person["participant"], result["name"], person["email"], person["id"]]
-        rows.append(
-            [*about, person["login"], points(total(mine)), points(most(mine)), "-"]
-            + [pages.get(result["student"], "")]
-        )
+        scores = [points(total(mine)), points(most(mine))]
+        feedback = pages.get(result["student"], "")
+        rows.append([*about, person["login"], *scores, "-", feedback])
     return _table([heads, *rows])
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 LARGEST_FILE = 100_000_000  # bytes
+LARGEST_RECEIPT = 100_000
 MOST_IN_ARCHIVES = 300_000_000  # bytes of the archives in one person's archive
 MOST_FILES = 20_000  # in one archive
 DEEPEST = 30  # folders in folders
@@ -33,12 +34,15 @@ class File:
         Why a notebook or an archive cannot be read; empty if it can.
     order : float
         Grows with the time at which the file was last changed.
+    peek : callable or None
+        Returns what is in a small text, such as the receipt of a system.
     """
 
     parts: tuple[str, ...]
     read: Callable[[], bytes] | None = None
     problem: str = ""
     order: float = 0.0
+    peek: Callable[[], bytes] | None = None
 
     @property
     def label(self):
@@ -133,7 +137,9 @@ def _file(parts, path, unpacked):
         if not stat.S_ISREG(about.st_mode):
             return [File(parts, problem="it is no file but a pipe or a device")]
         if not (is_notebook(parts[-1]) or parts[-1].lower().endswith(".zip")):
-            return [File(parts, problem=_why_not(parts[-1]), order=about.st_mtime)]
+            peek = path.read_bytes if _is_receipt(parts[-1], about.st_size) else None
+            why = _why_not(parts[-1])
+            return [File(parts, problem=why, order=about.st_mtime, peek=peek)]
         with path.open("rb"):
             pass
     except (OSError, ValueError) as error:
@@ -149,7 +155,7 @@ def _file(parts, path, unpacked):
 def _in_archive(archive, parts, unpacked, spent):
     """Return all files in an archive, and in archives in it.
 
-    ``spent`` has the bytes that were unpacked for one person so far; None is the archive of a class.
+    ``spent`` has the bytes that were unpacked for one person so far; a class has None.
     """
     files, hidden = [], set()
     try:
@@ -184,7 +190,9 @@ def _in_archive(archive, parts, unpacked, spent):
 def _in_member(archive, opened, info, place, unpacked, spent):
     name, order = place[-1].lower(), _stamp(info)
     if not (is_notebook(name) or name.endswith(".zip")):
-        return [File(place, problem=_why_not(name), order=order)]
+        receipt = _is_receipt(name, info.file_size)
+        peek = partial(_read_member, archive, info) if receipt else None
+        return [File(place, problem=_why_not(name), order=order, peek=peek)]
     if info.flag_bits & 1:
         return [File(place, problem="it is locked with a password")]
     if info.file_size > LARGEST_FILE:
@@ -233,6 +241,10 @@ def _why_not(name):
     if name.lower().endswith(OTHER_ARCHIVES):
         return "only zip archives can be opened: unpack it, or hand in the notebook itself"
     return ""
+
+
+def _is_receipt(name, size):
+    return name.lower().endswith(".txt") and size < LARGEST_RECEIPT
 
 
 def _too_large(size):

@@ -49,8 +49,8 @@ class GivenMarks:
     def given(self, student, cell, answer):
         """Return the mark for an answer, and whose it was; or None and an empty text.
 
-        A file under a new name may make a new student.  So a mark is also taken from somebody who is
-        no longer among the submissions, if the answer is the same and longer than a few words.
+        A file under a new name may make a new student.  So a mark is also taken from somebody who
+        is no longer among the submissions, if the answer is the same and not just a few words.
         """
         key = digest(answer)
         mark = self._kept.get(student, {}).get(cell, {}).get(key)

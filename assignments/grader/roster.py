@@ -105,7 +105,7 @@ def decoded(data):
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             text = data.decode("cp1252", "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def find(everybody, system, number, name):
@@ -142,9 +142,9 @@ def find(everybody, system, number, name):
 
 
 def _squeezed(name):
-    """Return a name in the two orders in which a system may have put it together."""
-    first, _, last = name.rpartition(" ") if "," not in name else name.partition(",")
-    return {people.squeezed(name), people.squeezed(f"{last} {first}")} - {""}
+    """Return a name in one word, beginning with each of its words: one is the last name."""
+    words = name.replace(",", " ").split()
+    return {people.squeezed(" ".join(words[i:] + words[:i])) for i in range(len(words))} - {""}
 
 
 def _single(one):

@@ -126,9 +126,9 @@ def test_another_assignment_needs_another_folder(tmp_path):
 
 
 def test_marks_that_are_open_do_not_count():
-    from assignments.grader.report import _total
+    from assignments.grader.exports import total
 
-    assert _total({"a": (2, 2, False), "b": (3, 4, True), "c": (5, 4, False)}) == 6
+    assert total({"a": (2, 2, False), "b": (3, 4, True), "c": (5, 4, False)}) == 6
 
 
 def test_the_pages_say_the_limits_and_the_points_that_hold():
