@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -115,14 +115,15 @@ def grade(submissions, out, jobs, limits, everybody=(), due=None, address=""):
         handed_in = sum(not one.is_missing for one in found)
         with tqdm(total=handed_in, initial=n_before, unit="notebook", desc="grading") as bar:
             try:
-                for result in _run_all(to_run, book, jobs, limits, _Started(out)):
-                    if _tools_print() != tools:
-                        _write(out / "damaged.json", tools)
-                        damage = result["student"]
-                        break
-                    _write(results / f"{result['student']}.json", result)
-                    done[result["student"]] = result
-                    bar.update()
+                with closing(_run_all(to_run, book, jobs, limits, _Started(out))) as ended:
+                    for result in ended:
+                        if _tools_print() != tools:
+                            _write(out / "damaged.json", tools)
+                            damage = result["student"]
+                            break
+                        _write(results / f"{result['student']}.json", result)
+                        done[result["student"]] = result
+                        bar.update()
             except (Exception, KeyboardInterrupt) as error:  # told when the report is written
                 stopped = error
     for submission, mark in waiting:  # nobody vanishes

@@ -1,6 +1,7 @@
 """Find out who has handed in what, whatever the files are called: every person is an entry."""
 
 import hashlib
+import os
 import re
 import unicodedata
 from collections import defaultdict
@@ -116,6 +117,9 @@ def collect(submissions, unpacked, known=None, everybody=(), due=None, fits=None
     for person in persons:
         one = _submission(person, names[person.key], due, fits or (lambda data: 1))
         if everybody:
+            if person.system == "Blackboard":  # whose logins may hold what stands before them
+                logins = [p.login for p in everybody if person.key.endswith(f"_{p.login}")]
+                person.number = max([person.number, *logins], key=len)
             place = roster.find(everybody, person.system, person.number, person.name)
             if place is None:
                 one = replace(one, flags=(*one.flags, "is not in the roster"))
@@ -132,12 +136,14 @@ def collect(submissions, unpacked, known=None, everybody=(), due=None, fits=None
                 one = replace(one, person=listed, name=listed.name or one.name)
         found.append(one)
     found.sort(key=lambda one: one.source)
+    absent = dict(names)  # who has a name of their own as soon as they hand in
     for i, person in enumerate(everybody):
         if i not in here:
-            key = f"roster: {person.id or person.login or person.email or person.name}"
-            lacking = _Person(key, person.name or key.removeprefix("roster: "))
-            _name_students([lacking], names)
-            found.append(Submission(names[key], "", None, NOTHING, lacking.name, person))
+            shown = person.name or person.id or person.login or person.email
+            lacking = _Person(f"roster: {i}", shown)
+            _name_students([lacking], absent)
+            student = absent[lacking.key]
+            found.append(Submission(student, "", None, NOTHING, shown, person))
     return found, left_aside, names
 
 
@@ -159,9 +165,13 @@ def _grouped(all_files):
             label.key, _Person(label.key, label.name, label.id, label.system, home)
         )
         person.files.append((file, label))
-    for person in persons.values():
-        if person.system == "Blackboard":
-            _take_receipts(person)
+    board = [person for person in persons.values() if person.system == "Blackboard"]
+    start = os.path.commonprefix([person.key for person in board])  # noqa: RUF071 - of letters
+    start = start.rpartition("_")[0]
+    for person in board:
+        if len(board) > 1:  # what all have in common is the assignment
+            person.number = person.key[len(start) :].lstrip("_")
+        _take_receipts(person)
     of_many = {
         file.parts[:n]
         for file, found in zip(all_files, labels, strict=True)
@@ -201,18 +211,26 @@ def _label(file):
 
 
 def _forget_impossible(all_files, labels):
-    """Take names for plain ones again where Canvas would have given different numbers.
+    """Take names for plain ones again that Canvas would not have given.
 
     Its second number belongs to one file.  In lab_1_2_ann.ipynb and lab_1_2_bob.ipynb it does not.
+    And it makes no folder for each person, as in ann/part_1_2_x.ipynb beside bob/work.ipynb.
     """
-    owners = defaultdict(set)
+    owners, children = defaultdict(set), defaultdict(set)
     for file, found in zip(all_files, labels, strict=True):
+        for n, name in enumerate(file.parts):
+            if not _BESIDE.fullmatch(name):
+                children[file.parts[:n]].add(name)
         if found and found[1].system == "Canvas" and found[1].order:
             depth, label = found
-            owners[label.id, label.order].add(files.stem(file.parts[depth]))
-    for i, found in enumerate(labels):
-        if found and len(owners[found[1].id, found[1].order]) > 1 and found[1].system == "Canvas":
-            labels[i] = None
+            owners[label.id, label.order].add((*file.parts[:depth], files.stem(file.parts[depth])))
+    for i, (file, found) in enumerate(zip(all_files, labels, strict=True)):
+        if found and found[1].system == "Canvas":
+            depth, label = found
+            above = file.parts[:depth]
+            alone = above and len(children[above]) == 1 and len(children[above[:-1]]) > 1
+            if alone or len(owners[label.id, label.order]) > 1:
+                labels[i] = None
 
 
 def _plain_homes(plain, of_many):

@@ -28,6 +28,7 @@ from nbgrader.utils import setenv
 from traitlets.config import Config
 
 from assignments.grader import marks as given_marks
+from assignments.grader import points
 
 CHECK = "application/vnd.mha-lib.check+json"
 INSTALLS = re.compile(r"^([ \t]*)([%!]+ *(?:pip3?|conda|mamba|uv|apt|apt-get)\b.*)$", re.MULTILINE)
@@ -55,6 +56,8 @@ class Course:
     ------
     FileNotFoundError
         There is not exactly one notebook in ``source``.
+    ValueError
+        It is another one than before, or contradicts itself.
     """
 
     def __init__(self, root, assignments, given=None):
@@ -70,6 +73,9 @@ class Course:
         self.assignment, self.notebook = self.source.parent.name, self.source.stem
         self.db_url = _database(root)
         if not root.exists():
+            wrong = points.contradictions(nbformat.read(self.source, as_version=4))
+            if wrong:
+                raise ValueError(f"{self.source} contradicts itself: {'; '.join(wrong)}")
             self._generate(assignments)
         elif self._file("source").read_bytes() != self.source.read_bytes():
             raise ValueError(
@@ -464,9 +470,9 @@ def _ordered(cell):
     if not results and not _errors(cell) and _ends_in_points(cell.source):
         flags.append(f"{name}: shows no points")
         _put_error(cell, "NoPoints", "the test did not come to its points")
-    for points in filter(None, map(_number, results)):
-        if not 0 <= points <= most:
-            flags.append(f"{name}: shows {points:g} of {most:g} points")
+    for shown in filter(None, map(_number, results)):
+        if not 0 <= shown <= most:
+            flags.append(f"{name}: shows {shown:g} of {most:g} points")
             _put_error(cell, "NoPoints", "the points are out of range")
     for output in cell.outputs:
         if output.output_type == "stream":

@@ -14,7 +14,7 @@ from itertools import combinations
 RUN = 5  # neighbouring words or tokens that are compared as one
 FEWEST = 12  # such runs that an answer must have of its own
 ALIKE = 0.6  # share of the shorter one's runs that the other has too
-MANY = 0.1  # share of the class, at least two, that may have a run before it says nothing
+MANY = 0.1  # share of the class, at least five, that may have a run before it says nothing
 CANNOT = (
     "It cannot tell who copied, nor whether two people worked together as you allow. It does not "
     "see a text that was written anew, or that only one person has from elsewhere."
@@ -49,7 +49,7 @@ def pairs(answers, given):
                 texts[student] = " ".join(own[part][0].split())
                 runs[student] = _runs(*own[part]) - known
         common = Counter(run for own in runs.values() for run in own)
-        most = max(2, MANY * len(runs))
+        most = max(5, MANY * len(runs))
         runs = {student: {r for r in own if common[r] <= most} for student, own in runs.items()}
         owners = defaultdict(list)
         for student, own in runs.items():

@@ -37,13 +37,10 @@ def test_lists_as_systems_write_them():
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 @pytest.mark.parametrize("first", ["", "sep=\n"])
 def test_lists_as_excel_writes_them(separator, encoding, first):
-    first = first.replace("=", f"={separator}")
-    text = (
-        f'{first}ID{separator}Name{separator}E-Mail\r\n7{separator}"José {separator} X"{separator}'
-    )
-    assert read(f"{text}j@x\r\n\r\n".encode(encoding)) == [
-        Person(f"José {separator} X", "7", "j@x")
-    ]
+    row = ["7", f'"José {separator} X"', "j@x"]
+    lines = [separator.join(["ID", "Name", "E-Mail"]), separator.join(row), "", ""]
+    text = first.replace("=", f"={separator}") + "\r\n".join(lines)
+    assert read(text.encode(encoding)) == [Person(f"José {separator} X", "7", "j@x")]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"a,b\n1,2\n", b"\xff\xfe"])
