@@ -37,7 +37,7 @@ help:
 	@echo "make lab        open the notebooks in JupyterLab"
 	@echo "make notebooks  re-run the notebooks and save their outputs"
 	@echo "make assignment make the students' version of the assignment from its source"
-	@echo "make grade SUBMISSIONS=folder OUT=folder   grade notebooks of the assignment"
+	@echo "make grade SUBMISSIONS=folder OUT=folder   grade notebooks of the assignment; ROSTER=file DUE=time BOOK=address"
 	@echo "make exam OUT=folder       write exam questions for Moodle, Canvas and paper; SEED=number for others"
 	@echo "make weights    fetch the trained encoder of chapter 5, 91 MB, once"
 	@echo "make measure-heads   measure its heads again, half an hour; with TREEBANK=file on your texts"
@@ -83,13 +83,15 @@ notebooks: $(READY)
 
 # Without a gradebook: whoever grades makes one of their own.
 assignment: $(GRADER)
+	@$(BIN)/python -m assignments.grader.points
 	cd assignments && ../$(BIN)/nbgrader generate_assignment multi_head_attention --force --no-db
 
 # Exit code 1: some submissions could not be graded; the summary says which and why.
 grade: $(GRADER)
 	@test -n "$(SUBMISSIONS)" -a -n "$(OUT)" || \
 		{ echo "say: make grade SUBMISSIONS=folder OUT=folder"; exit 2; }
-	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)"
+	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)" $(if $(ROSTER),--roster "$(ROSTER)") \
+		$(if $(DUE),--due "$(DUE)") $(if $(BOOK),--book "$(BOOK)")
 
 exam: $(GRADER)
 	@test -n "$(OUT)" || { echo "say: make exam OUT=folder"; exit 2; }

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -21,7 +21,7 @@ import psutil
 from tqdm import tqdm
 
 import mha_lib
-from assignments.grader import collect, course, execute, judge, report
+from assignments.grader import collect, course, execute, judge, marks, people, report, roster
 
 ASSIGNMENTS = Path(__file__).resolve().parent.parent
 PATIENCE = 60  # seconds, beyond its limit, in which a notebook's processes must have ended
@@ -38,7 +38,10 @@ def main(arguments=None):
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up after that as well
     try:
         with _alone(options.out, options.submissions):
-            return grade(options.submissions, options.out, options.jobs, options.limits)
+            return grade(
+                options.submissions, options.out, options.jobs, options.limits,
+                everybody=options.roster, due=options.due, address=options.book,
+            )  # fmt: skip
     except (OSError, ValueError, GraderDamagedError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -51,7 +54,7 @@ def main(arguments=None):
         return 2
 
 
-def grade(submissions, out, jobs, limits):
+def grade(submissions, out, jobs, limits, everybody=(), due=None, address=""):
     """Grade all notebooks that are new or changed, and write the report.
 
     Parameters
@@ -64,6 +67,12 @@ def grade(submissions, out, jobs, limits):
         How many notebooks run side by side.
     limits : execute.Limits
         What each may use.
+    everybody : list of roster.Person, optional
+        Who should have handed in.
+    due : datetime.datetime, optional
+        What was handed in later is called late.
+    address : str, optional
+        Where the book is, for links in the feedback.
 
     Returns
     -------
@@ -74,53 +83,95 @@ def grade(submissions, out, jobs, limits):
     ------
     GraderDamagedError
         A submission changed the files of the grader or of `mha_lib`, in this run or before.
+    KeyboardInterrupt
+        It was stopped; what was graded before is in the report.
     """
     results = out / "results"
     results.mkdir(parents=True, exist_ok=True)
     tools = _tools_print()
     _refuse_if_damaged(out, tools)
-    with tempfile.TemporaryDirectory(prefix="collected-") as unpacked:
-        names = _read(out / "students.json") or {}
-        found, left_aside = collect.collect(submissions, Path(unpacked), names)
+    given = marks.GivenMarks(out / "marks.json")
+    book = course.Course(out / "course", ASSIGNMENTS, given)
+    with tempfile.TemporaryDirectory(prefix="collected-", ignore_cleanup_errors=True) as unpacked:
+        found, left_aside, names = collect.collect(
+            submissions, Path(unpacked), _read(out / "students.json"), everybody, due, book.amount
+        )
         if not found:
             raise FileNotFoundError(f"there is no notebook in {submissions}")
-        _write(out / "students.json", names | {one.source: one.student for one in found})
-        book = course.Course(out / "course", ASSIGNMENTS)
+        _write(out / "students.json", names)
+        given.present = {one.student for one in found}
+        book.note_given()
         release = f"{tools} {book.source.read_bytes().hex()} {asdict(limits)}"
         done, waiting = {}, []
         for submission in found:
-            data = b"" if submission.path is None else submission.path.read_bytes()
-            mark = hashlib.sha256(release.encode() + submission.problem.encode() + data).hexdigest()
+            mark = _mark(release, submission)
             earlier = _read(results / f"{submission.student}.json")
-            if _is_done(earlier, mark, book, submission.student):
+            if not submission.is_missing and _is_done(earlier, mark, book, submission.student):
                 done[submission.student] = earlier
             else:
-                waiting.append((submission, data, mark))
-        n_before, damage = len(done), None
-        with tqdm(total=len(found), initial=n_before, unit="notebook", desc="grading") as bar:
-            for result in _run_all(waiting, book, jobs, limits, _Started(out)):
-                if _tools_print() != tools:
-                    _write(out / "damaged.json", tools)
-                    damage = result["student"]
-                    break
-                _write(results / f"{result['student']}.json", result)
-                done[result["student"]] = result
-                bar.update()
-    for submission, _, mark in waiting:  # nobody vanishes
+                waiting.append((submission, mark))
+        n_before, stopped, damage = len(done), None, None
+        to_run = [pair for pair in waiting if not pair[0].is_missing]
+        handed_in = sum(not one.is_missing for one in found)
+        with tqdm(total=handed_in, initial=n_before, unit="notebook", desc="grading") as bar:
+            try:
+                with closing(_run_all(to_run, book, jobs, limits, _Started(out))) as ended:
+                    for result in ended:
+                        if _tools_print() != tools:
+                            _write(out / "damaged.json", tools)
+                            damage = result["student"]
+                            break
+                        _write(results / f"{result['student']}.json", result)
+                        done[result["student"]] = result
+                        bar.update()
+            except (Exception, KeyboardInterrupt) as error:  # told when the report is written
+                stopped = error
+    for submission, mark in waiting:  # nobody vanishes
         if submission.student not in done:
-            done[submission.student] = _result(submission, mark, "the run had to stop before")
-    ordered = [done[submission.student] for submission in found]
+            why = submission.problem or "the run had to stop before"
+            done[submission.student] = _result(submission, mark, why)
+    ordered = [done[one.student] | _about(one, done[one.student]) for one in found]
     graded = [result["student"] for result in ordered if not result["problem"]]
-    marks, comments = book.marks(graded)
-    report.write(out, book, ordered, marks, comments)
-    print(report.summary(out, ordered, marks, n_before, left_aside))
+    scores, comments = book.marks(graded)
+    again = book.to_read_again(graded)
+    lost = report.write(out, book, ordered, scores, comments, again, address)
+    print(report.summary(out, ordered, scores, n_before, left_aside, again))
     lacks = sorted({result["lack"] for result in ordered if result.get("lack")})
     if lacks:
         print(f"\nThis system does not seal the students' code off ({'; '.join(lacks)}).")
         print("Python's own audit stood in the way, which a student can undo: use a container.")
     if damage:
         _refuse_if_damaged(out, _tools_print(), damage)
-    return 0 if len(graded) == len(ordered) else 1
+    if stopped is not None:
+        raise stopped
+    if lost:
+        raise OSError(f"could not be written, all else was: {'; '.join(lost)}")
+    return 0 if all(not one["problem"] or one["missing"] for one in ordered) else 1
+
+
+def _mark(release, submission):
+    """Return a fingerprint of all that the result of a submission depends on."""
+    digest = hashlib.sha256(release.encode() + submission.problem.encode())
+    if submission.read:
+        try:
+            digest.update(submission.read())
+        except Exception as error:  # told when it is prepared
+            digest.update(repr(error).encode())
+    return digest.hexdigest()
+
+
+def _about(submission, result):
+    """Return what is known of a person now, whenever the notebook was graded."""
+    return {
+        "source": submission.source,
+        "name": submission.name,
+        "person": asdict(submission.person),
+        "late": submission.late,
+        "when": submission.when.isoformat(" ") if submission.when else "",
+        "earlier": list(submission.earlier),
+        "missing": submission.is_missing,
+        "flags": list(dict.fromkeys([*submission.flags, *result["flags"]])),
+    }
 
 
 class _Started:
@@ -163,7 +214,8 @@ def _refuse_if_damaged(out, tools, student="an earlier submission"):
 
 def _is_done(earlier, mark, book, student):
     """Return whether a result of an earlier run still holds."""
-    if earlier is None or earlier["mark"] != mark:
+    expected = _result(collect.Submission("", "", None), "").keys()
+    if not isinstance(earlier, dict) or not expected <= earlier.keys() or earlier["mark"] != mark:
         return False
     return not earlier["may_pass"] if earlier["problem"] else book.has(student)
 
@@ -196,15 +248,16 @@ def _run_all(waiting, book, jobs, limits, started):
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                submission, data, mark = waiting.pop()
+                submission, mark = waiting.pop()
                 result = _result(submission, mark)
                 if not result["problem"]:
                     try:
+                        data = submission.read()
                         notebook, result["remarks"] = book.prepared(data, submission.student)
                     except course.NotGradableError as error:
                         result["problem"] = str(error)
                     except Exception as error:  # one file must not stop the others
-                        result["problem"] = f"it cannot be prepared: {_first_line(error)}"
+                        result["problem"] = f"it cannot be read: {_first_line(error)}"
                 if not result["problem"] and not started.allows(submission.student):
                     result["problem"] = (
                         f"the grader was ended {MOST_STARTS} times while it ran: look into it, and "
@@ -321,6 +374,9 @@ def _options(arguments):
     usual = execute.Limits()
     parser.add_argument("submissions", type=Path, help="folder, zip or notebook")
     parser.add_argument("out", type=Path, help="folder for grades, feedback and report")
+    parser.add_argument("--roster", type=Path, help="CSV: who should have handed in")
+    parser.add_argument("--due", help="what comes later is late: 2026-12-01 23:59")
+    parser.add_argument("--book", default="", help="address of the book, for links in the feedback")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="side by side")
     parser.add_argument("--seconds", type=float, default=usual.seconds, help="for a notebook")
     parser.add_argument("--cell-seconds", type=float, default=usual.cell_seconds, help="for a cell")
@@ -329,6 +385,14 @@ def _options(arguments):
     for name in ("jobs", "seconds", "cell_seconds", "megabytes"):
         if getattr(options, name) <= 0:
             parser.error(f"--{name.replace('_', '-')} must be above 0")
+    if options.due:
+        options.due = people.moment(options.due) or parser.error(
+            "--due must be a day and a time, as 2026-12-01 23:59"
+        )
+    try:
+        options.roster = roster.read(options.roster.read_bytes()) if options.roster else []
+    except (OSError, ValueError) as error:
+        parser.error(f"--roster: {error}")
     options.limits = execute.Limits(
         seconds=options.seconds, cell_seconds=options.cell_seconds, megabytes=options.megabytes
     )

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
@@ -26,6 +26,9 @@ from nbgrader.preprocessors import (
 )
 from nbgrader.utils import setenv
 from traitlets.config import Config
+
+from assignments.grader import marks as given_marks
+from assignments.grader import points
 
 CHECK = "application/vnd.mha-lib.check+json"
 INSTALLS = re.compile(r"^([ \t]*)([%!]+ *(?:pip3?|conda|mamba|uv|apt|apt-get)\b.*)$", re.MULTILINE)
@@ -46,14 +49,18 @@ class Course:
         Folder of the course; made if it is not there.
     assignments : pathlib.Path
         Folder with ``nbgrader_config.py`` and ``source/NAME/NAME.ipynb``.
+    given : GivenMarks, optional
+        The marks that people have given.
 
     Raises
     ------
     FileNotFoundError
         There is not exactly one notebook in ``source``.
+    ValueError
+        It is another one than before, or contradicts itself.
     """
 
-    def __init__(self, root, assignments):
+    def __init__(self, root, assignments, given=None):
         sources = sorted(assignments.glob("source/*/*.ipynb"))
         if len(sources) != 1:
             raise FileNotFoundError(
@@ -61,10 +68,14 @@ class Course:
                 "assignment there, with one notebook"
             )
         self.root = root
+        self.given = given or given_marks.GivenMarks(root.with_name("marks.json"))
         self.source = sources[0]
         self.assignment, self.notebook = self.source.parent.name, self.source.stem
         self.db_url = _database(root)
         if not root.exists():
+            wrong = points.contradictions(nbformat.read(self.source, as_version=4))
+            if wrong:
+                raise ValueError(f"{self.source} contradicts itself: {'; '.join(wrong)}")
             self._generate(assignments)
         elif self._file("source").read_bytes() != self.source.read_bytes():
             raise ValueError(
@@ -155,10 +166,104 @@ class Course:
         self._file("submitted", student).parent.mkdir(parents=True, exist_ok=True)
         self._file("submitted", student).write_bytes(data)
         self._file("autograded", student).parent.mkdir(parents=True, exist_ok=True)
+        self.note_given([student])
         with _silence():
             notebook, _ = _quiet(SaveAutoGrades()).preprocess(notebook, self._resources(student))
-        nbformat.write(notebook, self._file("autograded", student))
+        flags += self._give_back(notebook, student)
+        partial = self._file("autograded", student).with_suffix(".part")
+        nbformat.write(notebook, partial)
+        partial.replace(self._file("autograded", student))  # from now on `has` is True
         return checks, troubles, list(dict.fromkeys(flags))
+
+    def note_given(self, students=None):
+        """Keep the marks that stand in the gradebook now, with the answers that they are for.
+
+        Parameters
+        ----------
+        students : list of str, optional
+            Only theirs.
+        """
+        with _silence(), Gradebook(self.db_url) as gradebook:
+            if students is None:
+                students = [student.id for student in gradebook.students]
+            for student in students:
+                try:
+                    found = gradebook.find_submission_notebook(
+                        self.notebook, self.assignment, student
+                    )
+                    texts = self._answers(student)
+                except (MissingEntry, OSError, ValueError, KeyError):
+                    continue  # nothing whole is there to which a mark could belong
+                comments = {comment.name: comment.manual_comment for comment in found.comments}
+                for grade in found.grades:
+                    if grade.name not in texts:
+                        continue
+                    comment = comments.pop(grade.name, None)
+                    if grade.manual_score is None:
+                        self.given.note(student, grade.name, texts[grade.name], None)
+                    elif not grade.needs_manual_grade:
+                        mark = {"score": grade.manual_score, "extra": grade.extra_credit}
+                        mark["comment"] = comment
+                        self.given.note(student, grade.name, texts[grade.name], mark)
+                for name, comment in comments.items():
+                    if name in texts and comment:
+                        mark = {"score": None, "extra": None, "comment": comment}
+                        self.given.note(student, name, texts[name], mark)
+
+    def _give_back(self, notebook, student):
+        """Put the marks for unchanged answers into the gradebook; say whose they were."""
+        flags = []
+        texts = given_marks.answers(notebook.cells)
+        with _silence(), Gradebook(self.db_url) as gradebook:
+            found = gradebook.find_submission_notebook(self.notebook, self.assignment, student)
+            comments = {comment.name: comment for comment in found.comments}
+            for grade in found.grades:
+                mark, owner = self.given.given(student, grade.name, texts.get(grade.name, ""))
+                if mark is not None and mark["score"] is not None:
+                    grade.manual_score, grade.extra_credit = mark["score"], mark["extra"]
+                    grade.needs_manual_grade = False
+                    if owner != student:
+                        flags.append(f"{_label(grade.name)}: marked before, as {owner}")
+                elif self.given.before(student, grade.name) is not None:
+                    grade.needs_manual_grade = True
+            for name, comment in comments.items():
+                mark, _ = self.given.given(student, name, texts.get(name, ""))
+                if mark is not None and mark["comment"] and not comment.manual_comment:
+                    comment.manual_comment = mark["comment"]
+            gradebook.db.commit()
+        return flags
+
+    def to_read_again(self, students):
+        """Return what a person has marked before the answer was changed.
+
+        Parameters
+        ----------
+        students : list of str
+            Names under which submissions were saved.
+
+        Returns
+        -------
+        again : list of tuple
+            Student, part, and the points that were given for the answer before.
+        """
+        again = []
+        with _silence(), Gradebook(self.db_url) as gradebook:
+            for student in students:
+                found = gradebook.find_submission_notebook(self.notebook, self.assignment, student)
+                for grade in found.grades:
+                    before = self.given.before(student, grade.name)
+                    if grade.needs_manual_grade and before is not None:
+                        again.append((student, _label(grade.name), before["score"]))
+        return again
+
+    def _answers(self, student):
+        content = json.loads(self._file("autograded", student).read_text("utf-8"))
+        return given_marks.answers(content["cells"])
+
+    def amount(self, data):
+        """Return how many cells of the assignment are in the bytes of a file."""
+        text = data.replace(b"\0", b"")  # in UTF-16 as well
+        return sum(f'"{name}"'.encode() in text for name in self._release)
 
     def marks(self, students):
         """Return the marks that the gradebook holds now, those given by hand among them.
@@ -195,6 +300,25 @@ class Course:
                     if comment.manual_comment
                 }
         return marks, comments
+
+    def written(self, students):
+        """Return what students have written, and what all had, as `similar.pairs` takes it."""
+        parts, given = {}, {}
+        for kind in ("source", "release"):
+            for name, cell in _by_id(nbformat.read(self._file(kind), as_version=4)).items():
+                if cell.metadata.nbgrader.get("solution"):
+                    is_code = parts[name] = cell.cell_type == "code"
+                    given.setdefault(name, []).append((cell.source, is_code))
+        answers = {}
+        for student in students:
+            try:
+                texts = self._answers(student)
+            except (OSError, ValueError, KeyError):
+                continue
+            answers[student] = {
+                name: (texts[name], is_code) for name, is_code in parts.items() if name in texts
+            }
+        return answers, given
 
     def answer(self, student, part):
         """Return the text of a written answer, or an empty text if there is none."""
@@ -346,9 +470,9 @@ def _ordered(cell):
     if not results and not _errors(cell) and _ends_in_points(cell.source):
         flags.append(f"{name}: shows no points")
         _put_error(cell, "NoPoints", "the test did not come to its points")
-    for points in filter(None, map(_number, results)):
-        if not 0 <= points <= most:
-            flags.append(f"{name}: shows {points:g} of {most:g} points")
+    for shown in filter(None, map(_number, results)):
+        if not 0 <= shown <= most:
+            flags.append(f"{name}: shows {shown:g} of {most:g} points")
             _put_error(cell, "NoPoints", "the points are out of range")
     for output in cell.outputs:
         if output.output_type == "stream":

@@ -1,12 +1,17 @@
-"""Write what people read: grades.csv, a page of feedback for each student, the class report."""
+"""Write what people read: tables, a page of feedback for each student, the class report."""
 
-import csv
 import io
+import re
+from html import unescape
 from pathlib import Path
 
+from docutils.nodes import make_id
 from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from assignments.grader import exports, similar
+from assignments.grader.exports import most, points, total
 from mha_lib.teaching import CATALOGUE
 
 TEMPLATES = Environment(
@@ -15,12 +20,18 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+TEMPLATES.filters["points"] = points
 BAR = "#0072B2"
+PLACE = re.compile(r"(?:chapter (\d)|Watch out for), &#39;(.+?)&#39;")
+PAGES = {  # of the book, by the number of the chapter
+    path.stem[1]: path.stem
+    for path in (Path(__file__).resolve().parents[2] / "chapters").glob("0*.ipynb")
+}
 TEXT = "#010203"  # replaced by the colour of the page's text, which may be dark or light
 
 
-def write(out, book, results, marks, comments):
-    """Write all files for a class.
+def write(out, book, results, marks, comments, again=(), address=""):
+    """Write all files for a class: each that can be written, whatever is wrong with another.
 
     Parameters
     ----------
@@ -32,37 +43,83 @@ def write(out, book, results, marks, comments):
         What came of each submission.
     marks, comments : dict
         From `Course.marks`.
+    again : list of tuple
+        From `Course.to_read_again`.
+    address : str
+        Where the book is; its sections are links then.
+
+    Returns
+    -------
+    failed : list of str
+        What could not be written, and why.
     """
     parts = list(next(iter(marks.values()), {}))
-    _replace(out / "grades.csv", _grades(results, marks, parts))
     feedback = out / "feedback"
-    feedback.mkdir(exist_ok=True)
+    failed, alike, told = [], [], {}
+
+    def attempt(path, make):
+        try:
+            path.parent.mkdir(exist_ok=True)
+            _replace(path, make())
+        except Exception as error:  # the others are written
+            failed.append(f"{path}: {type(error).__name__}: {error}")
+
+    attempt(out / "grades.csv", lambda: exports.grades(results, marks, parts))
+    attempt(out / "read_again.csv", lambda: exports.again(again))
     for result in results:
         student = result["student"]
-        page = TEMPLATES.get_template("feedback.html").render(
-            result=result,
-            parts=_parts(result, marks.get(student, {}), comments.get(student, {})),
-            score=_total(marks.get(student, {})),
-            most=_most(marks.get(student, {})),
-        )
-        _replace(feedback / f"{student}.html", page)
-    _replace(out / "report.html", _class_report(book, results, marks, parts))
+        mine = _parts(result, marks.get(student, {}), comments.get(student, {}))
+        told[student] = _in_words(mine)
+        about = {
+            "result": result,
+            "parts": mine,
+            "score": total(marks.get(student, {})),
+            "most": most(marks.get(student, {})),
+            "linked": lambda text: _linked(text, address),
+        }
+        if not result["missing"]:
+            page = TEMPLATES.get_template("feedback.html")
+            attempt(feedback / f"{student}.html", lambda page=page, about=about: page.render(about))
+    attempt(out / "canvas.csv", lambda: exports.canvas(results, marks, book.assignment))
+    attempt(out / "moodle.csv", lambda: exports.moodle(results, marks, told))
+
+    def compare():
+        alike.extend(similar.pairs(*book.written(list(marks))))
+        return exports.similar(alike)
+
+    attempt(out / "similar.csv", compare)
+    attempt(
+        out / "report.html",
+        lambda: _class_report(book, results, marks, parts, again, alike),
+    )
+    return failed
 
 
-def summary(out, results, marks, n_before, left_aside):
+def summary(out, results, marks, n_before, left_aside, again=()):
     """Return what to print when all is done: how many, who not and why, where the files are."""
-    failed = [result for result in results if result["problem"]]
+    missing = [result for result in results if result["missing"]]
+    handed_in = [result for result in results if not result["missing"]]
+    failed = [result for result in handed_in if result["problem"]]
     flagged = [result for result in results if result["flags"]]
-    n_graded = len(results) - len(failed)
-    lines = [f"Graded {n_graded} of {len(results)} submissions; {n_before} were done before."]
+    late = [result["student"] for result in handed_in if result["late"]]
+    n_graded = len(handed_in) - len(failed)
+    lines = [f"Graded {n_graded} of {len(handed_in)} submissions; {n_before} were done before."]
     if failed:
         lines += ["", f"Not graded: {len(failed)}"]
         lines += [f"  {result['source']}: {result['problem']}" for result in failed]
+    if missing:
+        lines += ["", f"Handed in nothing: {len(missing)}"]
+        lines += [f"  {result['name']}" for result in missing]
+    if late:
+        lines += ["", f"Late: {', '.join(late)}"]
     if flagged:
         lines += ["", f"To look at: {len(flagged)}"]
         lines += [f"  {result['student']}: {'; '.join(result['flags'])}" for result in flagged]
     if left_aside:
-        lines += ["", f"Left aside, since they are no notebooks: {', '.join(left_aside)}"]
+        lines += ["", f"Left aside, since they belong to nobody: {', '.join(left_aside)}"]
+    if again:
+        lines += ["", f"To be read again, since the answer has changed: {len(again)}"]
+        lines += [f"  {who}: {part} (before: {points(score)})" for who, part, score in again]
     to_mark = sum(any(part[2] for part in one.values()) for one in marks.values())
     if to_mark:
         lines += ["", f"Answers to be marked by a person: {to_mark} (in {out / 'report.html'})"]
@@ -71,58 +128,21 @@ def summary(out, results, marks, n_before, left_aside):
     return "\n".join(lines)
 
 
-def _total(marks):
-    """Return the points that are certain; what a person has yet to mark counts nothing."""
-    return sum(min(score, most) for score, most, to_mark in marks.values() if not to_mark)
+def _linked(text, address):
+    """Return a text in which the places to read on in are links, if the book's address is known."""
+    shown = str(escape(text))
+    if not address:
+        return Markup(shown)  # noqa: S704 - escaped
+    base = address.rstrip("/")
 
+    def link(found):
+        page = PAGES.get(found[1] or "6")
+        if page is None:
+            return found[0]
+        anchor = make_id(unescape(found[2]))
+        return f'<a href="{escape(base)}/chapters/{page}.html#{anchor}">{found[0]}</a>'
 
-def _most(marks):
-    return sum(most for _, most, _ in marks.values())
-
-
-def _grades(results, marks, parts):
-    """Return the text of grades.csv."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(
-        "student file status total out_of".split()
-        + parts
-        + "to_be_marked misconceptions look_at remarks seconds".split()
-    )
-    for result in results:
-        mine = marks.get(result["student"])
-        if mine is None:
-            row = ["not graded", "", "", *("" for _ in parts), ""]
-        else:
-            scores = ["" if mine[part][2] else _points(mine[part][0]) for part in parts]
-            to_mark = "; ".join(part for part in parts if mine[part][2])
-            row = ["graded", _points(_total(mine)), _points(_most(mine)), *scores, to_mark]
-        texts = [_misconceptions(result), result["flags"], [*result["remarks"], result["problem"]]]
-        table.writerow(
-            [_cell(result["student"]), _cell(result["source"]), *row]
-            + [_cell("; ".join(filter(None, text))) for text in texts]
-            + [result["seconds"]]
-        )
-    return text.getvalue()
-
-
-def _misconceptions(result):
-    """Return the names that the checks of one submission gave, each once."""
-    names = (name for check in result["checks"].values() for name in check["misconceptions"])
-    return list(dict.fromkeys(names))
-
-
-def _points(number):
-    return f"{number:.2f}".rstrip("0").rstrip(".")
-
-
-TEMPLATES.filters["points"] = _points
-
-
-def _cell(text):
-    """Return a text that no spreadsheet takes for a formula."""
-    text = " ".join(text.split())
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    return Markup(PLACE.sub(link, shown))  # noqa: S704
 
 
 def _parts(result, marks, comments):
@@ -136,6 +156,7 @@ def _parts(result, marks, comments):
             "most": most,
             "to_mark": to_mark,
             "diagnosis": _to_read(checks.get(part)),
+            "is_right": not to_mark and score >= most > 0,
             "trouble": troubles.get(part, ""),
             "comment": comments.get(part, ""),
         }
@@ -143,16 +164,26 @@ def _parts(result, marks, comments):
     ]
 
 
+def _in_words(parts):
+    """Return the feedback as a text of one line, for systems that show no pages."""
+    lines = []
+    for part in parts:
+        earned = "open" if part["to_mark"] else points(part["score"])
+        lines.append(f"{part['name']}: {earned} of {points(part['most'])}")
+        lines += [*part["diagnosis"], part["trouble"], part["comment"]]
+    return " | ".join(filter(None, lines))
+
+
 def _to_read(check):
     """Return the lines of a diagnosis, if something is not right."""
     return [] if check is None or check["verdict"] == "right" else check["diagnosis"].splitlines()
 
 
-def _class_report(book, results, marks, parts):
+def _class_report(book, results, marks, parts, again, alike):
     """Return the page about the class."""
     who = {}
     for result in results:
-        for name in _misconceptions(result):
+        for name in exports.misconceptions(result):
             who.setdefault(name, []).append(result["student"])
     misconceptions = sorted(
         ((entry, who[entry.name]) for entry in CATALOGUE if entry.name in who),
@@ -166,8 +197,8 @@ def _class_report(book, results, marks, parts):
             for check in result["checks"].values()
         )
     ]
-    totals = [_total(mine) for mine in marks.values()]
-    most = _most(next(iter(marks.values()), {}))
+    totals = [total(mine) for mine in marks.values()]
+    highest = most(next(iter(marks.values()), {}))
     averages = []
     for part in parts:
         scores = [mine[part][0] for mine in marks.values() if not mine[part][2]]
@@ -175,7 +206,7 @@ def _class_report(book, results, marks, parts):
         full = sum(score == next(iter(marks.values()))[part][1] for score in scores)
         averages.append((part, mean, next(iter(marks.values()))[part][1], full, len(scores)))
     answers = [
-        (student, part, book.answer(student, part))
+        (student, part, book.answer(student, part), (student, part) in {row[:2] for row in again})
         for student, mine in marks.items()
         for part in parts
         if mine[part][2]
@@ -183,20 +214,25 @@ def _class_report(book, results, marks, parts):
     return TEMPLATES.get_template("report.html").render(
         results=results,
         n_graded=len(marks),
-        failed=[result for result in results if result["problem"]],
         flagged=[result for result in results if result["flags"]],
         averages=averages,
         misconceptions=misconceptions,
         unnamed=unnamed,
-        total_of={student: _total(mine) for student, mine in marks.items()},
+        total_of={student: total(mine) for student, mine in marks.items()},
         open_of={
             student: [part for part in parts if mine[part][2]] for student, mine in marks.items()
         },
         answers=answers,
         totals=sorted(totals),
-        most=most,
+        most=highest,
+        again=again,
+        alike=alike,
+        cannot=similar.CANNOT,
+        n_handed_in=sum(not result["missing"] for result in results),
+        failed=[result for result in results if result["problem"] and not result["missing"]],
+        missing=[result for result in results if result["missing"]],
         misconception_plot=_bars(misconceptions) if misconceptions else "",
-        total_plot=_histogram(totals, most) if totals else "",
+        total_plot=_histogram(totals, highest) if totals else "",
     )
 
 
@@ -213,14 +249,14 @@ def _bars(misconceptions):
     return _svg(figure, axes)
 
 
-def _histogram(totals, most):
+def _histogram(totals, highest):
     """Return an SVG: how many submissions reached how many points."""
     figure = Figure(figsize=(7, 2.6), layout="constrained")
     axes = figure.add_subplot()
-    width = max(1, round(most / 12))
-    edges = [width * i for i in range(int(most // width) + 2)]
+    width = max(1, round(highest / 12))
+    edges = [width * i for i in range(int(highest // width) + 2)]
     axes.hist(totals, bins=edges, color=BAR, edgecolor=TEXT)
-    axes.set_xlabel(f"points so far, out of {most:g}")
+    axes.set_xlabel(f"points so far, out of {highest:g}")
     axes.set_ylabel("submissions")
     axes.yaxis.get_major_locator().set_params(integer=True)
     return _svg(figure, axes)

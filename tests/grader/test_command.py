@@ -1,6 +1,7 @@
 """The command itself: mistaken calls, limits, and what goes wrong with the grader."""
 
 import os
+import zipfile
 
 import nbformat
 import pytest
@@ -17,6 +18,7 @@ from tests.grader.test_grader import FULL, ROOT, run, table
         ("empty", "empty/out", "lies in SUBMISSIONS"),
         ("text.txt", "out", "neither a folder, a zip nor a notebook"),
         ("empty", "text.txt", "is a file"),
+        ("empty", "text.txt/out", "Not a directory"),
         ("empty", "busy", "another grader"),
     ],
 )
@@ -125,10 +127,84 @@ def test_another_assignment_needs_another_folder(tmp_path):
     Course(tmp_path / "other", tmp_path / "assignments")
 
 
-def test_marks_that_are_open_do_not_count():
-    from assignments.grader.report import _total
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("odd")])
+def test_a_run_that_is_stopped_writes_its_report_and_goes_on(tmp_path, monkeypatch, capsys, error):
+    from assignments.grader import __main__ as grader
 
-    assert _total({"a": (2, 2, False), "b": (3, 4, True), "c": (5, 4, False)}) == 6
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    for name in ("ann", "bob", "eve"):
+        nbformat.write(submissions.submission(), folder / f"{name}.ipynb")
+    (folder / "dan.pdf").write_bytes(b"")
+    run_all = grader._run_all
+
+    def stops(*arguments):
+        for result in run_all(*arguments):
+            yield result
+            if not result["problem"]:
+                raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(grader, "_run_all", stops)
+        assert grader.main([str(folder), str(out), "--jobs", "1"]) == 2
+    assert "What is graded is kept" in capsys.readouterr().err
+    rows = table(out)
+    assert set(rows) == {"ann", "bob", "dan", "eve"}
+    assert sum(row["status"] == "graded" for row in rows.values()) == 1
+    assert sum("had to stop" in row["remarks"] for row in rows.values()) >= 2
+    assert (out / "report.html").exists()
+    code, said, _ = run(folder, out)
+    assert code == 1
+    assert [row["status"] for row in table(out).values()].count("graded") == 3
+    assert "1 were done before" in said or "2 were done before" in said
+
+
+def test_a_class_with_a_roster_from_the_archive_to_the_tables(tmp_path):
+    """All that the instructors' page says of OUT, in one run of the command and a second one."""
+    from nbgrader.api import Gradebook
+
+    good = nbformat.writes(submissions.submission(specialisation="An answer")).encode()
+    submitted = tmp_path / "submissions.zip"
+    with zipfile.ZipFile(submitted, "w") as archive:
+        archive.writestr("leeann_LATE_4711_98765_multi_head_attention-1.ipynb", good)
+        archive.writestr("李雷_12_98766_multi_head_attention.ipynb", good)
+        archive.writestr("smithjo_13_98767_essay.pdf", b"%PDF")
+    listed = tmp_path / "roster.csv"
+    listed.write_text(
+        "Student,ID,SIS User ID,SIS Login ID,Section,HW\n    Points Possible,,,,,24\n"
+        '"Lee, Ann",4711,S1,alee,A,\n李雷,12,S2,lei,A,\n"Gone, Away",15,S3,away,A,\n',
+        "utf-8-sig",
+    )
+    out = tmp_path / "out"
+    options = ("--roster", listed, "--book", "https://example.org/book")
+    code, said, _ = run(submitted, out, *options)
+    assert code == 1
+    assert "Graded 2 of 3 submissions" in said
+    assert "Handed in nothing: 1\n  Gone, Away" in said
+    assert "Late: leeann_4711" in said
+    rows = {row["name"]: row for row in table(out).values()}
+    assert set(rows) == {"Lee, Ann", "李雷", "smithjo", "Gone, Away"}
+    assert rows["Lee, Ann"]["late"] == "late"
+    assert rows["smithjo"]["look_at"] == "is not in the roster"
+    assert len((out / "canvas.csv").read_text("utf-8").splitlines()) == 2  # nobody is final yet
+    database = f"sqlite:///{(out / 'course' / 'gradebook.db').as_posix()}"
+    with Gradebook(database) as gradebook:
+        name = "multi_head_attention"
+        grade = gradebook.find_grade("specialisation", name, name, "leeann_4711")
+        grade.manual_score, grade.needs_manual_grade = 3, False
+        gradebook.db.commit()
+    # Graded anew, with other limits: the mark stays.
+    code, said, _ = run(submitted, out, *options, "--seconds", "70")
+    assert "0 were done before" in said
+    assert table(out)["leeann_4711"]["total"] == "23"
+    assert '"Lee, Ann",4711,S1,alee,A,23' in (out / "canvas.csv").read_text("utf-8")
+    page = (out / "feedback" / "leeann_4711.html").read_text("utf-8")
+    assert "Feedback for Lee, Ann" in page
+    assert "What went well" in page
+    text = (ROOT / "chapters" / "for_instructors.md").read_text("utf-8")
+    for path in out.iterdir():
+        shown = f"`{path.name}/`" if path.is_dir() else f"`{path.name}`"
+        assert text.split("`OUT` then holds:")[1].count(shown) >= 1, path
 
 
 def test_the_pages_say_the_limits_and_the_points_that_hold():

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 
 import nbformat
 import psutil
@@ -101,7 +100,7 @@ def prints(folder):
 
 
 def table(out):
-    with (out / "grades.csv").open(newline="", encoding="utf-8") as file:
+    with (out / "grades.csv").open(newline="", encoding="utf-8-sig") as file:
         return {row["student"]: row for row in csv.DictReader(file)}
 
 
@@ -383,7 +382,9 @@ def test_the_class_report_lists_every_student(batch):
     for student, row in table(batch.out).items():
         link = f'<a href="feedback/{student}.html">{student}</a></th>'
         total = row["total"] or "-"
-        assert f'{link}\n<td class="number">{total}</td>' in page
+        cells = page.split(link)[1].split("</tr>")[0].replace("\n", "")
+        assert cells.startswith(f"<td>{row['name']}</td>")
+        assert f'<td class="number">{total}</td>' in cells
         assert (batch.out / "feedback" / f"{student}.html").exists()
 
 
@@ -398,121 +399,3 @@ def test_hidden_tests_do_not_reach_the_students(batch):
         text = page.read_text("utf-8")
         assert "HIDDEN" not in text
         assert "4391" not in text
-
-
-# --- names, archives, mistakes in the call ----------------------------------------------------
-
-
-def collected(tmp_path, folder, known=None):
-    from assignments.grader.collect import collect
-
-    unpacked = tmp_path / "unpacked"
-    unpacked.mkdir(exist_ok=True)
-    return collect(folder, unpacked, known)
-
-
-def test_any_file_naming(tmp_path):
-    folder = tmp_path / "in"
-    names = [
-        "week 3/Zoë Ångström_17_file/notebook.ipynb",
-        "week 3/李雷/notebook.ipynb",
-        "week 3/王/notebook.ipynb",
-        "week 3/two/a.ipynb",
-        "week 3/two/b.ipynb",
-        "week 3/=1+1.IPYNB",
-        "week 3/two_a.ipynb",
-        "week 3/.hidden.ipynb",
-        "week 3/x/.ipynb_checkpoints/x-checkpoint.ipynb",
-        "week 3/x/x.ipynb",
-        "__MACOSX/x.ipynb",
-    ]
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name, "utf-8")
-    found = {one.source: one.student for one in collected(tmp_path, folder)[0]}
-    assert len(found) == len(set(found.values())) == 8
-    assert found["week 3/Zoë Ångström_17_file/notebook.ipynb"] == "Zoe_Angstrom_17_file"
-    assert found["week 3/two/a.ipynb"] == "two_a"
-    assert found["week 3/two/b.ipynb"] == "two_b"
-    assert found["week 3/x/x.ipynb"] == "x"
-    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) for name in found.values())
-
-
-def test_archives_in_archives(tmp_path):
-    inner, outer = tmp_path / "ann.zip", tmp_path / "class.zip"
-    with zipfile.ZipFile(inner, "w") as archive:
-        archive.writestr("work.ipynb", "inner")
-    with zipfile.ZipFile(outer, "w") as archive:
-        archive.write(inner, "ann.zip")
-        archive.writestr("../../escaped.ipynb", "escaped")
-        archive.writestr("bob/work.ipynb", "bob")
-        archive.writestr("broken.zip", "no archive")
-    found, _ = collected(tmp_path, outer)
-    texts = {one.student: one.path.read_text("utf-8") for one in found if one.path}
-    assert sorted(texts.values()) == ["bob", "escaped", "inner"]
-    assert texts["bob"] == "bob"
-    assert texts["ann"] == "inner"
-    assert not (tmp_path.parent / "escaped.ipynb").exists()
-    assert ["cannot be opened" in one.problem for one in found if not one.path] == [True]
-
-
-def test_whoever_has_no_notebook_is_reported(tmp_path):
-    folder = tmp_path / "in"
-    for name in ("eve/essay.pdf", "ann/x.ipynb", "ann/data/x.csv", "names.csv", "week/fay/y.pdf"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("", "utf-8")
-    (folder / "bob").mkdir()
-    (folder / "dan.ipynb").symlink_to(folder / "gone.ipynb")
-    for name, inside in (("carl.zip", "carl.py"), ("all.zip", "gus/z.pdf"), ("none.zip", "")):
-        with zipfile.ZipFile(folder / name, "w") as archive:
-            if inside:
-                archive.writestr(inside, "")
-    found, left_aside = collected(tmp_path, folder)
-    problems = {one.source: one.problem for one in found}
-    assert problems.pop("ann/x.ipynb") == ""
-    assert "cannot be read" in problems.pop("dan.ipynb")
-    assert set(problems) == {"eve/", "bob/", "week/", "carl.zip/", "all.zip/", "none.zip/"}
-    assert set(problems.values()) == {"there is no notebook in it"}
-    assert left_aside == ["names.csv"]
-
-
-def test_a_name_once_given_stays(tmp_path):
-    folder = tmp_path / "in"
-    (folder / "week").mkdir(parents=True)
-    (folder / "week" / "ann.ipynb").write_text("", "utf-8")
-    known = {one.source: one.student for one in collected(tmp_path, folder)[0]}
-    (folder / "Ann.ipynb").write_text("", "utf-8")
-    later = {one.source: one.student for one in collected(tmp_path, folder, known)[0]}
-    assert later["week/ann.ipynb"] == known["week/ann.ipynb"] == "week"
-    assert later["Ann.ipynb"] == "Ann"
-    (folder / "week" / "ann.ipynb").rename(folder / "week" / "bob.ipynb")
-    assert collected(tmp_path, folder, later)[0][1].student == "week"  # free again
-
-
-def test_a_folder_and_an_archive_of_one_name(tmp_path):
-    folder = tmp_path / "in"
-    (folder / "ann").mkdir(parents=True)
-    (folder / "ann" / "x.ipynb").write_text("", "utf-8")
-    with zipfile.ZipFile(folder / "ann.zip", "w") as archive:
-        archive.writestr("x.ipynb", "")
-    students = [one.student for one in collected(tmp_path, folder)[0]]
-    assert len(set(students)) == 2
-
-
-def test_a_damaged_archive_and_odd_names_do_not_stop_the_others(tmp_path):
-    folder = tmp_path / "in"
-    folder.mkdir()
-    with zipfile.ZipFile(folder / "bad.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.ipynb", "a" * 10_000)
-    data = bytearray((folder / "bad.zip").read_bytes())
-    data[45:50] = b"\xff" * 5  # inside the compressed text
-    (folder / "bad.zip").write_bytes(data)
-    (folder / "good.ipynb").write_text("", "utf-8")
-    if sys.platform == "linux":
-        (folder / os.fsdecode(b"ren\xe9.ipynb")).write_text("", "utf-8")
-    found, _ = collected(tmp_path, folder)
-    assert any(one.student == "good" and one.path for one in found)
-    assert [one.source for one in found if "cannot be opened" in one.problem] == ["bad.zip/"]
-    for one in found:
-        one.source.encode("utf-8")

@@ -271,7 +271,7 @@ class Batch:
             env=os.environ | {"TMPDIR": str(scratch)},
         )  # fmt: skip
         self.left = list(scratch.iterdir())
-        with (self.out / "grades.csv").open(newline="", encoding="utf-8") as file:
+        with (self.out / "grades.csv").open(newline="", encoding="utf-8-sig") as file:
             self.rows = {row["student"]: row for row in csv.DictReader(file)}
 
 
