@@ -10,15 +10,18 @@ The grader of the assignment undoes that; by themselves the checks are no protec
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
 from mha_lib import _check
 from mha_lib._types import Integer
 from mha_lib.teaching import answers
-from mha_lib.teaching.diagnosis import diagnose, why_nothing
+from mha_lib.teaching.diagnosis import Hint, diagnose, why_nothing
+from mha_lib.teaching.pages import linked
 from mha_lib.teaching.steps import CANDIDATES, STEPS, cases
+
+_N_STEPS = 3  # of a hint
 
 
 @dataclass(frozen=True)
@@ -66,12 +69,19 @@ class CheckResult:
         several entries answer alike has no name here; the diagnosis gives them all.
     cases : tuple of CaseResult
         One for each input.
+    unnamed : tuple of str
+        Those of the functions in which something is wrong that has no name in ``misconceptions``.
+    told : tuple of str or Hint
+        The diagnosis line by line; what is said of a mistake is a hint of three steps.
 
     Notes
     -----
-    ``IPython.display.display`` also stores function, score, verdict, diagnosis, misconception and
-    misconceptions as ``application/vnd.mha-lib.check+json``, for programs that read an executed
-    notebook.
+    A result shows of each mistake a question first.  What the code does, and where to read on, is
+    folded up beneath; `hint` tells it where nothing can be folded.  The diagnosis holds it all.
+
+    ``IPython.display.display`` also stores function, score, verdict, diagnosis, misconception,
+    misconceptions, unnamed and hints as ``application/vnd.mha-lib.check+json``, for programs that
+    read an executed notebook.
 
     Examples
     --------
@@ -86,6 +96,35 @@ class CheckResult:
     diagnosis: str
     misconceptions: tuple[str, ...]
     cases: tuple[CaseResult, ...]
+    unnamed: tuple[str, ...] = ()
+    told: tuple[str | Hint, ...] = ()
+
+    def hint(self, step: Integer = 1) -> str:
+        """Return what there is to say of the mistakes, up to a step.
+
+        Parameters
+        ----------
+        step : int, default 1
+            1 asks a question about each mistake, 2 also says what the code does, and 3 also where
+            to read on.
+
+        Returns
+        -------
+        hint : str
+            One or more lines.
+
+        Examples
+        --------
+        >>> result = check_merge_heads(lambda x: x.mean(axis=-3))
+        >>> print(result.hint(2))
+        How wide is your result, and can anybody still tell from it what head 2 found?
+        Your code takes the mean of the heads, which throws away what makes them different; they \
+are laid side by side, and W_O learns how to mix them.
+        """
+        step = _check.integer("step", step, minimum=1)
+        if step > _N_STEPS:
+            raise ValueError(f"step={step}, but a hint has {_N_STEPS} steps: use 1, 2 or 3")
+        return "\n".join(_lines(self.told or self.diagnosis.splitlines(), step))
 
     @property
     def misconception(self) -> str | None:
@@ -93,7 +132,9 @@ class CheckResult:
         return self.misconceptions[0] if self.misconceptions else None
 
     def __repr__(self) -> str:
-        lines = [self._headline(), *(f"  {line}" for line in self.diagnosis.splitlines())]
+        lines = [self._headline(), *(f"  {line}" for line in self.hint(1).splitlines())]
+        if self._hints():
+            lines.append("  To hear more: print(result.hint(2)), then print(result.hint(3)).")
         for mark, names, message in self._rows():
             lines.append(f"  {mark}  {names}{': ' if message else ''}{message}")
         return "\n".join(lines)
@@ -103,22 +144,33 @@ class CheckResult:
             f"<tr><td>{mark}</td><td>{escape(names)}</td><td>{escape(message)}</td></tr>"
             for mark, names, message in self._rows()
         )
-        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in self.diagnosis.splitlines())
+        told = "".join(map(_as_html, self.told or self.diagnosis.splitlines()))
         return (
-            f"<div><p><strong>{escape(self._headline())}</strong></p>{paragraphs}"
+            f"<div><p><strong>{escape(self._headline())}</strong></p>{told}"
             f"<table><thead><tr><th>result</th><th>case</th><th>what happened</th></tr></thead>"
             f"<tbody>{rows}</tbody></table></div>"
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        told = ("function", "score", "verdict", "diagnosis", "misconception")
-        stored = {name: getattr(self, name) for name in told}
+        names = ("function", "score", "verdict", "diagnosis", "misconception")
+        hints = [
+            dict(zip(("question", "idea", "place"), hint.steps, strict=True))
+            | {"chapter": hint.entry.chapter, "section": hint.entry.section}
+            for hint in self._hints()
+        ]
         return {
             "text/plain": repr(self),
             "text/html": self._repr_html_(),
-            "application/vnd.mha-lib.check+json": stored
-            | {"misconceptions": list(self.misconceptions)},
+            "application/vnd.mha-lib.check+json": {name: getattr(self, name) for name in names}
+            | {
+                "misconceptions": list(self.misconceptions),
+                "unnamed": list(self.unnamed),
+                "hints": hints,
+            },
         }
+
+    def _hints(self):
+        return [line for line in self.told if isinstance(line, Hint)]
 
     def _rows(self):
         """Return mark, cases and message of each row; cases with the same message share one."""
@@ -455,19 +507,49 @@ def _check_all(steps, seed):
         verdict = "not your own"
     else:
         verdict = "partly right" if n_right else "wrong"
-    texts = [
-        part.text if len(steps) == 1 else f"{step}: {part.text}"
-        for (step, _), part in zip(steps, found, strict=True)
-    ]
-    remarks = [remark for part in found for remark in part.remarks]
+    told: list[str | Hint] = []
+    for (step, _), part in zip(steps, found, strict=True):
+        first, *more = part.told
+        told += [first if len(steps) == 1 else _said_of(step, first), *more]
+    told += dict.fromkeys(remark for part in found for remark in part.remarks)
     return CheckResult(
         function=", ".join(step for step, _ in steps),
         score=n_right / len(results),
         verdict=verdict,
-        diagnosis="\n".join([*texts, *dict.fromkeys(remarks)]),
+        diagnosis="\n".join(_lines(told, _N_STEPS)),
         misconceptions=tuple(name for part in found for name in part.names),
         cases=tuple(results),
+        unnamed=tuple(step for (step, _), part in zip(steps, found, strict=True) if part.unnamed),
+        told=tuple(told),
     )
+
+
+def _said_of(step, line):
+    """Return the first line about a step with its name in front."""
+    if isinstance(line, Hint):
+        return replace(line, question=f"{step}: {line.question}")
+    return f"{step}: {line}"
+
+
+def _as_html(line):
+    """Return a line, or a hint whose later steps are folded up."""
+    if not isinstance(line, Hint):
+        return f"<p>{escape(line)}</p>"
+    return (
+        f"<p>{escape(line.question)}</p>"
+        f"<details><summary>What the code does</summary><p>{escape(line.idea)}</p>"
+        f"<details><summary>Where to read on</summary><p>{linked(line.place, line.entry)}</p>"
+        f"</details></details>"
+    )
+
+
+def _lines(told, n_steps):
+    """Return as lines of text what there is to say, and of each hint so many steps."""
+    return [
+        text
+        for line in told
+        for text in (line.steps[:n_steps] if isinstance(line, Hint) else [line])
+    ]
 
 
 @dataclass(frozen=True)
@@ -476,9 +558,10 @@ class _Finding:
 
     results: list[CaseResult]
     verdict: str
-    text: str
+    told: tuple  # of texts and hints
     names: tuple = ()  # of the misconceptions
     remarks: tuple = ()  # on a function that is right
+    unnamed: bool = False  # whether something is wrong that has no name
 
 
 def _check_step(step, function, asked):
@@ -486,12 +569,12 @@ def _check_step(step, function, asked):
     if not callable(function):
         kind = type(function).__name__
         text = f"this is of type {kind}, not a function: pass the function itself, without ()"
-        return _Finding(_all_wrong(asked, text), "wrong", text)
+        return _Finding(_all_wrong(asked, text), "wrong", (text,))
     with _Watch(step) as watch:
         given = [answers.ask(function, case.args, case.kwargs, case.parts) for case in asked]
     if watch.seen:
         text = f"{watch.seen} Writing {step} yourself is the exercise, and so it earns nothing."
-        return _Finding(_all_wrong(asked, "not your own work"), "not your own", text)
+        return _Finding(_all_wrong(asked, "not your own work"), "not your own", (text,))
 
     told = [
         answers.complaint(answer, case.right, case.parts, case.axes, case.tolerance)
@@ -504,13 +587,14 @@ def _check_step(step, function, asked):
     complaints = [wrong for wrong, _ in told]
     if not any(complaints):
         remarks = tuple(remark for _, remark in told if remark)
-        return _Finding(results, "right", "Right in every case.", remarks=remarks)
+        return _Finding(results, "right", ("Right in every case.",), remarks=remarks)
     nothing = why_nothing(step, function, given)
     if nothing:
-        return _Finding(results, *nothing)
-    names, text = diagnose(step, asked, given, complaints)
+        verdict, text = nothing
+        return _Finding(results, verdict, (text,), unnamed=verdict == "wrong")
+    found = diagnose(step, asked, given, complaints)
     verdict = "wrong" if all(complaints) else "partly right"
-    return _Finding(results, verdict, text, names)
+    return _Finding(results, verdict, found.told, found.names, unnamed=not found.explains_all)
 
 
 def _all_wrong(asked, message):

@@ -134,9 +134,10 @@ def test_a_step_built_with_a_wrong_part_is_wrong(entry, step, rng):
     assert list(inspect.signature(function).parameters) == expected
     size = np.array([100.0, 1.0])[:, None, None]  # of the two sequences of the batch
     if step == "multi_head_attention":
-        args = (size * rng.normal(size=(2, 5, 6)), *rng.normal(size=(4, 6, 6)), 3)
+        w = [rng.normal(size=shape) for shape in ((6, 6), (6, 6), (6, 9), (9, 6))]
+        args = (size * rng.normal(size=(2, 5, 6)), *w, 3)  # values are wider than keys
     else:
-        args = tuple(size * rng.normal(size=(2, 5, 5)) for _ in range(3))
+        args = tuple(size * rng.normal(size=(2, 5, width)) for width in (5, 5, 4))
     mask = np.tri(5, dtype=bool)
     mask[2] = False
     with np.errstate(all="ignore"):
