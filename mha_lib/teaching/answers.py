@@ -8,6 +8,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,16 @@ class Answer:
             and not self.error
             and not other.error
             and all(
-                shape == other_shape and _same_numbers(numbers, other_numbers, tolerance)
-                for (shape, _, numbers), (other_shape, _, other_numbers) in zip(
-                    self.arrays, other.arrays, strict=True
+                shape == other_shape and _same_numbers(numbers, other_numbers, tolerance * largest)
+                for (shape, _, numbers), (other_shape, _, other_numbers), largest in zip(
+                    self.arrays, other.arrays, other._largest, strict=True
                 )
             )
         )
+
+    @cached_property
+    def _largest(self):
+        return [_largest(numbers) for _, _, numbers in self.arrays]
 
     def likeness(self, other: "Answer", tolerance: float) -> int:
         """Return 2 for the same numbers or error, 1 for an error of the same type, else 0."""
@@ -348,19 +353,22 @@ def _a(value):
 # --- comparing --------------------------------------------------------------------------------
 
 
-def _same_numbers(left, right, tolerance):
-    """Compare numbers, NaN equal to NaN; relative to the largest finite one of the right."""
-    finite = [abs(b) for b in right if b - b == 0]
-    bound = tolerance * max([1e-3, *finite])
-    return all(
-        a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= bound
+def _largest(numbers):
+    """Return the largest finite one, to which a tolerance is relative."""
+    return max([1e-3, *(abs(number) for number in numbers if number - number == 0)])
+
+
+def _same_numbers(left, right, bound):
+    """Compare numbers, NaN equal to NaN."""
+    return left == right or all(
+        a == b or abs(a - b) <= bound or (a != a and b != b)  # NaN
         for a, b in zip(left, right, strict=True)
     )
 
 
 def _wrong_numbers(part, shape, numbers, right_numbers, tolerance):
     """Return in words how these numbers differ from the right ones of the same shape."""
-    if _same_numbers(numbers, right_numbers, tolerance):
+    if _same_numbers(numbers, right_numbers, tolerance * _largest(right_numbers)):
         return ""
     n_nan = sum(math.isnan(number) for number in numbers)
     if n_nan:

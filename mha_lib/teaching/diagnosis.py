@@ -249,19 +249,20 @@ def _likeness(entries, wrong, cases, answers, failed):
     since different mistakes fail with the same words: they count only where the catalogue and the
     student fail with the same words everywhere.
     """
-    match = tuple(
-        answer.likeness(other, case.tolerance)
-        for answer, other, case in zip(answers, wrong, cases, strict=True)
-    )
     mistaken = [
         i
         for i, (other, case) in enumerate(zip(wrong, cases, strict=True))
         if not other.equals(case.right, case.tolerance)
     ]
+    if any(i not in failed for i in mistaken):
+        return None
+    match = tuple(
+        answer.likeness(other, case.tolerance) if i in failed else 0
+        for i, (answer, other, case) in enumerate(zip(answers, wrong, cases, strict=True))
+    )
     explained = frozenset(i for i in mistaken if i in failed and match[i])
-    contradicted = any(i not in failed for i in mistaken)
     numbers = any(match[i] == 2 and answers[i].arrays for i in explained)
-    if contradicted or not (numbers or (mistaken and all(match[i] == 2 for i in mistaken))):
+    if not (numbers or (mistaken and all(match[i] == 2 for i in mistaken))):
         return None
     return _Likeness(entries, match, explained)
 
@@ -271,6 +272,7 @@ def _singles(step, cases, answers, failed):
     found = (
         _likeness((entry,), [case.wrong[j] for case in cases], cases, answers, failed)
         for j, (entry, _) in enumerate(CANDIDATES[step])
+        if not any(j in case.mistaken for i, case in enumerate(cases) if i not in failed)
     )
     return [likeness for likeness in found if likeness]
 
@@ -279,29 +281,35 @@ def _doubles(step, cases, answers, failed, likely):
     """Return the likenesses of two mistakes at once, at least one of which is likely."""
     numbers = [i for i in failed if answers[i].arrays]
     found = []
-    for (j, k), function in pairs(step):
+    for i, ((j, k), function) in enumerate(pairs(step)):
         entries = (CANDIDATES[step][j][0], CANDIDATES[step][k][0])
-        if not likely & {entry.name for entry in entries}:
+        if likely.isdisjoint(entry.name for entry in entries):
             continue
-        both = [i for i in numbers if {j, k} <= cases[i].mistaken][:_FIRST]
-        if any(_is_like(answers[i], function, cases[i]) for i in both):
+        both = [n for n in numbers if {j, k} <= cases[n].mistaken][:_FIRST]
+        if any(_is_like(answers[n], i, function, cases[n]) for n in both):
             wrong = [compute(function, case.args, case.kwargs, case.parts) for case in cases]
             found.append(_likeness(entries, wrong, cases, answers, failed))
     return [likeness for likeness in found if likeness]
 
 
-def _is_like(answer, function, case):
-    """Return whether a wrong function gives the same numbers, as fast as can be."""
-    try:
-        with np.errstate(all="ignore"):
-            result = function(*case.args, **case.kwargs)
-    except Exception:  # sizes that do not fit
+def _is_like(answer, place, function, case):
+    """Return whether a pair gives the same shape and the same first number, as fast as can be."""
+    if place not in case.of_pairs:
+        try:
+            with np.errstate(all="ignore"):
+                result = function(*case.args, **case.kwargs)
+            result = result[0] if isinstance(result, tuple) else result
+            case.of_pairs[place] = np.shape(result), float(np.ravel(result)[0])
+        except Exception:  # sizes that do not fit
+            case.of_pairs[place] = None
+    shape, _, numbers = answer.arrays[0]
+    if case.of_pairs[place] is None or case.of_pairs[place][0] != shape or not numbers:
         return False
-    arrays = result if isinstance(result, tuple) else (result,)
-    if [np.shape(array) for array in arrays] != [shape for shape, _, _ in answer.arrays]:
-        return False
-    wrong = compute(lambda: result, (), {}, case.parts)
-    return answer.equals(wrong, case.tolerance)
+    first = case.of_pairs[place][1]
+    if first != first or numbers[0] != numbers[0]:  # NaN
+        return first != first and numbers[0] != numbers[0]
+    largest = max(abs(number) for number in numbers if number == number)
+    return abs(numbers[0] - first) <= case.tolerance * max(1e-3, largest)
 
 
 def _most_alike(likenesses, left, wrong_numbers):

@@ -1,8 +1,9 @@
 """The steps that a student writes: their cases with right answers, and wrong candidates."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 from mha_lib import activations, attention, cost, masks, multihead
 from mha_lib.teaching import misconceptions
@@ -58,6 +59,8 @@ class Case:
         Those of ``CANDIDATES``.
     mistaken : frozenset of int
         Which of those are wrong in this case.
+    of_pairs : dict
+        What `pairs` returned, by their places, as far as it was asked for.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Case:
     right: Answer
     wrong: tuple[Answer, ...]
     mistaken: frozenset[int]
+    of_pairs: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 def right_function(step: str) -> Callable:

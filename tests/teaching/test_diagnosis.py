@@ -53,7 +53,10 @@ def test_an_entry_handed_in_loses_marks_and_is_named(entry):
     assert result.misconceptions == (entry.name,)
     assert result.misconception == entry.name
     hides = "" if entry.formal else f" The mistake is invisible {entry.hides}."
-    assert result.diagnosis == f"{entry.sentence}\nRead on in {entry.where}.{hides}"
+    assert result.diagnosis == (
+        f"{entry.question}\n{entry.sentence}\nRead on in {entry.where}.{hides}"
+    )
+    assert result.unnamed == ()
     assert exact_matches(entry.step, entry.function) == {entry.name}
 
 
@@ -65,8 +68,8 @@ def test_an_entry_is_named_with_every_seed(entry, seed):
     assert result.misconceptions == (entry.name,)
 
 
-# Both make an array that does not fit W_O, and so the same error.
-ALIKE = {"heads put below each other", "heads averaged"}
+# They make an array that does not fit W_O, and so the same error.
+ALIKE = {"heads put below each other", "heads averaged", "heads summed"}
 
 
 def steps_with_parts():
@@ -86,11 +89,11 @@ def steps_with_parts():
 def test_a_wrong_part_is_named_in_a_larger_step(entry, step, function, seed):
     result = CHECKS[step](function, seed=seed)
     assert result.score < 1
-    assert f"In the step {entry.step}: {entry.sentence}" in result.diagnosis
+    assert f"In the step {entry.step}: {entry.question}\n{entry.sentence}" in result.diagnosis
     if step == "multi_head_attention" and entry.name in ALIKE:
         assert result.misconceptions == ()
         assert result.misconception is None
-        assert "It is one of these 2" in result.diagnosis
+        assert "It is one of these 3" in result.diagnosis
     else:
         assert result.misconceptions == (entry.name,)
 
@@ -116,7 +119,7 @@ def test_two_mistakes_in_different_cases_are_both_named():
     result = check_multi_head_attention(start)
     assert result.misconceptions == ("context ignored", "mask not handed on")
     assert result.misconception == "context ignored"
-    assert result.diagnosis.startswith("Two things are wrong or missing, each in cases of its own")
+    assert result.diagnosis.startswith("Two things are wrong or missing:\n")
     for name in result.misconceptions:
         assert BY_NAME[name].sentence in result.diagnosis
     assert "It is one of these" not in result.diagnosis
@@ -151,9 +154,9 @@ def test_what_is_explained_is_counted():
         return x.reshape(n_heads, n, d // n_heads)
 
     lines = check_split_heads(split).diagnosis.splitlines()
-    assert lines[0] == BY_NAME["split by a bare reshape"].sentence
-    assert lines[2] == "This explains 3 of 4 wrong cases."
-    assert lines[3].startswith("Besides, in the case 'leading axes': raised ValueError")
+    assert lines[1] == BY_NAME["split by a bare reshape"].sentence
+    assert lines[3] == "This explains 3 of 4 wrong cases."
+    assert lines[4].startswith("Besides, in the case 'leading axes': raised ValueError")
 
 
 def test_a_mistake_is_named_although_there_is_another_beside_it():
@@ -242,9 +245,10 @@ def test_a_mistake_is_named_that_explains_a_third_of_the_wrong_numbers(n_alike, 
         for case in asked
     ]
     complaints = ["wrong" if case.name in alike | others else "" for case in asked]
-    names, text = diagnose("softmax", asked, given, complaints)
-    assert names == ((entry.name,) if named else ())
-    assert ("This explains 2 of 6 wrong cases." in text) == named
+    found = diagnose("softmax", asked, given, complaints)
+    assert found.names == ((entry.name,) if named else ())
+    assert ("This explains 2 of 6 wrong cases." in found.told) == named
+    assert not found.explains_all
 
 
 def test_an_error_alone_names_nothing():
