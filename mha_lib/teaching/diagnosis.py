@@ -285,8 +285,10 @@ def _doubles(step, cases, answers, failed, likely):
         entries = (CANDIDATES[step][j][0], CANDIDATES[step][k][0])
         if likely.isdisjoint(entry.name for entry in entries):
             continue
-        both = [n for n in numbers if {j, k} <= cases[n].mistaken][:_FIRST]
-        if any(_is_like(answers[n], i, function, cases[n]) for n in both):
+        both = [n for n in numbers if {j, k} <= cases[n].mistaken]
+        either = [n for n in numbers if {j, k} & cases[n].mistaken]
+        telling = (both or either)[:_FIRST]
+        if any(_is_like(answers[n], i, function, cases[n]) for n in telling):
             wrong = [compute(function, case.args, case.kwargs, case.parts) for case in cases]
             found.append(_likeness(entries, wrong, cases, answers, failed))
     return [likeness for likeness in found if likeness]

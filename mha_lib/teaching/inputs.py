@@ -16,7 +16,7 @@ import numpy as np
 
 # Two answers are the same where they differ by less than this, relative to the larger: what single
 # precision on the way costs, for scores of ordinary size and for large ones.
-ORDINARY, LARGE = 1e-5, 1e-3
+ORDINARY, LARGE = 1e-5, 3e-3
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def _attention(seed):
         q[..., 0] = k[..., 0] = number
         return q, k, v
 
-    high_q, high_k, _ = high(42.0, q, k, v)
+    high_q, high_k, _ = high(50.0, q, k, v)
     apart = high_q * np.array([[1.0], [0.01], [-1.0], [1.0], [-1.0]])
-    wide = high(42.0, random(2, 3, 5, 3), random(2, 3, 7, 3), random(2, 3, 7, 2))
+    wide = high(50.0, random(2, 3, 5, 3), random(2, 3, 7, 3), random(2, 3, 7, 2))
 
     def single(*arrays):
         return tuple(a.astype(np.float32) for a in arrays)
@@ -111,9 +111,9 @@ def _attention(seed):
         Input("queries that may look nowhere", (q, k, v), {"mask": nobody}),
         Input("a mask and leading axes", batch, {"mask": some}),
         Input("d_k = 1, and a mask of keys alone", narrow, {"mask": keys}),
-        Input("scores of 1000", (high_q, high_k, v), tolerance=LARGE),
+        Input("large scores", (high_q, high_k, v), tolerance=LARGE),
         Input("queries of very different size", (apart, high_k, v), tolerance=LARGE),
-        Input("scores of 1000, a mask for each head", wide, {"mask": of_heads}, LARGE),
+        Input("large scores, a mask for each head", wide, {"mask": of_heads}, LARGE),
         Input("float32, scores of about 100", single(*high(13.0, q, k, v)), tolerance=LARGE),
         Input("float32, a mask for each sequence", single(*batch), {"mask": of_sequences}, LARGE),
     ]
@@ -181,13 +181,17 @@ def _multi_head(seed):
     apart = ones_first(5, 6) * np.array([[1.0], [-1.0], [1.0], [-1.0], [0.01]])
     return [
         Input("three heads", (x, *square(), 3)),
-        Input("as many tokens as heads", (random(3, 6), *square(), 3)),
+        Input("as many tokens as heads and columns", (random(3, 9), *random(4, 9, 9), 3)),
         Input("unequal widths", (random(5, 7), *oblong(), 3)),
         Input("one head", (x, *square(), 1)),
         Input("a batch", (batch, *square(), 2)),
         Input("weights returned", (x, *square(), 3), all_asked),
         Input("a context", (x, *square(), 3), {"context": context}),
-        Input("a context as long as x", (x, *square(), 3), {"context": random(5, 12)[:, 6:]}),
+        Input(
+            "a context as long as x",
+            (random(3, 9), *random(4, 9, 9), 3),
+            {"context": random(3, 18)[:, 9:]},
+        ),
         Input("a causal mask", (x, *square(), 3), {"mask": causal}),
         Input("a mask for each sequence", (batch, *square(), 3), {"mask": padded & causal}),
         Input("tokens that may look nowhere", (x, *square(), 3), {"mask": nobody}),
@@ -202,16 +206,16 @@ def _multi_head(seed):
             (random(3, 5, 7), *oblong(), 3),
             {"context": random(3, 4, 7), "mask": of_heads, **all_asked},
         ),
-        Input("scores of 1000", (ones_first(5, 6), *high(38.0, *square()), 3), tolerance=LARGE),
+        Input("large scores", (ones_first(5, 6), *high(67.0, *square()), 3), tolerance=LARGE),
         Input(
             "a context, and tokens of very different size",
-            (apart, *high(38.0, *square()), 3),
+            (apart, *high(67.0, *square()), 3),
             {"context": ones_first(7, 6)},
             LARGE,
         ),
         Input(
-            "scores of 1000 in a batch, a mask for each sequence and head, weights returned",
-            (ones_first(2, 5, 6), *high(38.0, *square()), 3),
+            "large scores in a batch, a mask for each sequence and head, weights returned",
+            (ones_first(2, 5, 6), *high(67.0, *square()), 3),
             {"mask": of_both, **all_asked},
             LARGE,
         ),
