@@ -314,18 +314,18 @@ def _is_like(answer, place, function, case):
     return abs(numbers[0] - first) <= case.tolerance * max(1e-3, largest)
 
 
-def _most_alike(likenesses, left, wrong_numbers):
+def _most_alike(likenesses, left, wrong_numbers, share):
     """Return the likenesses that explain the same of the wrong cases that are left, and best.
 
-    Equal wrong numbers are no accident.  What failed in its own way, as where an argument is not
-    there yet or the dtype is wrong, says nothing for or against an idea.  One mistake is believed
-    before two.
+    They must explain a share of what has wrong numbers: at least one of so many.  What failed in
+    its own way, as where an argument is not there yet or the dtype is wrong, says nothing for or
+    against an idea.  One mistake is believed before two.
     """
     best, best_rank = [], (0, 0)
     for likeness in likenesses:
         explained = likeness.explained & left
         telling = explained | (wrong_numbers & left)
-        if 3 * len(explained) < len(telling) or all(likeness.match[i] < 2 for i in explained):
+        if share * len(explained) < len(telling) or all(likeness.match[i] < 2 for i in explained):
             continue
         rank = (sum(likeness.match[i] for i in explained), -len(likeness.entries))
         if rank > best_rank:
@@ -353,9 +353,11 @@ def _mistakes(step, cases, answers, failed):
     for names in (likely, others):
         if not any(sum(one.match[i] for i in failed) == 2 * len(failed) for one in likenesses):
             likenesses = likenesses + _doubles(step, cases, answers, failed, names)
+    # Random numbers are never equal by accident; a few zeros and ones, or a count, may be.
+    share = 3 if all(case.right.arrays[0][1].startswith("float") for case in cases) else 2
     left, found = frozenset(failed), []
     while left:
-        best = _most_alike(likenesses, left, wrong_numbers)
+        best = _most_alike(likenesses, left, wrong_numbers, share)
         if not best:
             break
         found += _told_apart(best, left)

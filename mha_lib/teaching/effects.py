@@ -403,6 +403,7 @@ _SITUATIONS = {  # the plainest first: `effect` takes the first in which a mista
         "scores around 10,000": _scores(shift=1e4),
         "one row far above the others": _one_query_far_above,
         "as many rows as columns": _scores(shape=(5, 5)),
+        "leading axes": _scores(shape=(2, 5, 7)),
     },
     "scaled_dot_product_attention": {
         "unequal sizes": _qkv(),

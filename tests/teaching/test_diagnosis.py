@@ -135,17 +135,17 @@ def test_two_mistakes_that_meet_in_one_case_are_both_named():
     assert set(result.misconceptions) == {"all axes transposed", "mask ignored"}
 
 
-def test_a_second_mistake_is_not_named_where_the_code_is_right():
-    """What it would break, the code has right, although it would explain a case that is left."""
+def test_a_mistake_is_not_named_where_the_code_is_right():
+    """What it would break, the code has right, although it would explain other cases."""
 
     def own(q, k, v, mask=None):
-        if q.ndim == 4:  # k.T fails here
+        if q.ndim == 4 and k.shape != q.shape:  # k.T fails here
             q @ k.T
         if mask is not None and mask.any(axis=-1).all():
             mask = None  # but a mask with empty rows is used
         return attention(q, k, v, mask)
 
-    assert check_attention(own).misconceptions == ("all axes transposed",)
+    assert check_attention(own).misconceptions == ()
 
 
 def test_what_is_explained_is_counted():
@@ -159,7 +159,7 @@ def test_what_is_explained_is_counted():
     assert lines[4].startswith("Besides, in the case 'leading axes': raised ValueError")
 
 
-def test_a_mistake_is_named_although_there_is_another_beside_it():
+def test_two_mistakes_that_meet_in_every_case_are_both_named():
     def two_mistakes(q, k, v, mask=None):
         scores = q @ k.swapaxes(-1, -2) / q.shape[-1]  # no root
         scores = scores if mask is None else np.where(mask, scores, -np.inf)
@@ -169,8 +169,10 @@ def test_a_mistake_is_named_although_there_is_another_beside_it():
 
     result = check_attention(two_mistakes)
     assert result.misconception == "scale by d_k without the root"
-    assert "\nThis explains 8 of 9 wrong cases.\n" in result.diagnosis
-    assert "'queries that may look nowhere': out holds NaN" in result.diagnosis
+    assert result.misconceptions == (
+        "scale by d_k without the root", "NaN where nothing is allowed",
+    )  # fmt: skip
+    assert "This explains" not in result.diagnosis
 
 
 def test_another_way_of_writing_a_mistake_is_named_too():
@@ -227,12 +229,13 @@ def test_a_mistake_is_not_named_for_one_case_among_many():
     assert check_attention(rarely).misconception is None
 
 
-@pytest.mark.parametrize(("n_alike", "named"), [(2, True), (1, False)])
+@pytest.mark.parametrize(("n_alike", "named"), [(3, True), (2, False)])
 def test_a_mistake_is_named_that_explains_a_third_of_the_wrong_numbers(n_alike, named):
     entry = BY_NAME["softmax along the first axis"]
     asked = steps.cases("softmax", 7)
-    alike = {case.name for case in asked[1:3][:n_alike]}
-    others = {case.name for case in asked[-4:]}
+    alike = {case.name for case in asked[1:4][:n_alike]}
+    others = {case.name for case in asked[1:]} - alike
+    assert len(alike | others) == 7
     given = [
         ask(
             entry.function
@@ -247,7 +250,7 @@ def test_a_mistake_is_named_that_explains_a_third_of_the_wrong_numbers(n_alike, 
     complaints = ["wrong" if case.name in alike | others else "" for case in asked]
     found = diagnose("softmax", asked, given, complaints)
     assert found.names == ((entry.name,) if named else ())
-    assert ("This explains 2 of 6 wrong cases." in found.told) == named
+    assert ("This explains 3 of 7 wrong cases." in found.told) == named
     assert not found.explains_all
 
 
@@ -347,7 +350,7 @@ def test_an_unwritten_function_in_some_of_the_cases_is_told_there():
         return attention(q, k, v) if mask is None else hide(q @ k.swapaxes(-1, -2))
 
     result = check_attention(own)
-    assert (result.score, result.verdict) == (6 / 9, "partly right")
+    assert (result.score, result.verdict) == (7 / 13, "partly right")
     assert result.diagnosis == ("In the case 'a mask': calls `hide`, which is not written yet.")
 
 

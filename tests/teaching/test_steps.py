@@ -60,7 +60,7 @@ def test_what_is_prepared_is_not_computed_again(monkeypatch):
     """Whatever happens to NumPy or the library afterwards, the right answers stay."""
     assert prepare(np.int64(103)) == 103
     before = {step: steps.cases(step, 103) for step in STEPS}
-    monkeypatch.setattr(steps, "ask", lambda *_: pytest.fail("an answer is computed"))
+    monkeypatch.setattr(steps, "compute", lambda *_: pytest.fail("an answer is computed"))
     assert all(steps.cases(step, 103) is before[step] for step in STEPS)
 
 
