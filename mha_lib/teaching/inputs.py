@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 # Two answers are the same where they differ by less than this, relative to the larger: what single
-# precision on the way costs, for scores of ordinary size and for large ones.
-ORDINARY, LARGE = 1e-5, 3e-3
+# precision on the way costs, for scores of ordinary size, of about 100, and for larger ones.
+ORDINARY, HIGH, LARGE = 1e-5, 2e-4, 3e-3
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _softmax(seed):
         Input("scores of 1000", (1e3 + 10 * random(5, 7),), tolerance=LARGE),
         Input("rows of very different size", (below,), tolerance=LARGE),
         Input("scores of -inf", (hidden,)),
-        Input("float32, scores of about 100", (single,), tolerance=LARGE),
+        Input("float32, scores of about 100", (single,), tolerance=HIGH),
     ]
 
 
@@ -114,8 +114,8 @@ def _attention(seed):
         Input("large scores", (high_q, high_k, v), tolerance=LARGE),
         Input("queries of very different size", (apart, high_k, v), tolerance=LARGE),
         Input("large scores, a mask for each head", wide, {"mask": of_heads}, LARGE),
-        Input("float32, scores of about 100", single(*high(13.0, q, k, v)), tolerance=LARGE),
-        Input("float32, a mask for each sequence", single(*batch), {"mask": of_sequences}, LARGE),
+        Input("float32, scores of about 100", single(*high(13.0, q, k, v)), tolerance=HIGH),
+        Input("float32, a mask for each sequence", single(*batch), {"mask": of_sequences}),
     ]
 
 
@@ -174,9 +174,10 @@ def _multi_head(seed):
     no_query = banded.copy()
     no_query[2] = False
     of_heads = np.stack([np.roll(banded[:, :4] | (np.arange(4) == 0), i, axis=0) for i in range(3)])
+    of_heads[1, 2] = False
     of_both = np.stack([np.roll(padded & causal, i, axis=-1) for i in range(3)], axis=1)[:, :, 0]
     of_both[1, 0, 3] = False
-    nothing_real = np.arange(5) < np.array([3, 0]).reshape(2, 1, 1, 1)
+    nothing_real = np.arange(5) < np.array([0, 3]).reshape(2, 1, 1, 1)
     all_asked = {"return_weights": True}
     apart = ones_first(5, 6) * np.array([[1.0], [-1.0], [1.0], [-1.0], [0.01]])
     return [
@@ -219,18 +220,17 @@ def _multi_head(seed):
             {"mask": of_both, **all_asked},
             LARGE,
         ),
-        Input("float32", (*single(x, *square()), 3), tolerance=LARGE),
+        Input("float32", (*single(x, *square()), 3)),
         Input(
             "float32, a batch with a sequence of nothing but filler, weights returned",
             (*single(batch, *square()), 2),
             {"mask": nothing_real, **all_asked},
-            LARGE,
         ),
         Input(
             "float32, a context, scores of about 100",
             (*single(ones_first(5, 7), *high(12.0, *oblong())), 3),
             {"context": single(ones_first(4, 7))[0]},
-            LARGE,
+            HIGH,
         ),
     ]
 

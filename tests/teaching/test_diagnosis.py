@@ -11,6 +11,7 @@ from mha_lib.teaching import (
     check_masks,
     check_merge_heads,
     check_multi_head_attention,
+    check_softmax,
     check_split_heads,
     steps,
 )
@@ -146,6 +147,69 @@ def test_a_mistake_is_not_named_where_the_code_is_right():
         return attention(q, k, v, mask)
 
     assert check_attention(own).misconceptions == ()
+
+
+def test_loops_that_know_no_leading_axes_are_not_told_that_queries_meet_no_key():
+    """Two failures say the same: one matrix product is q[i] @ k[j], and the other q @ k."""
+
+    def looped(q, k, v, mask=None):
+        scores = np.array([[q[i] @ k[j] for j in range(len(k))] for i in range(len(q))])
+        scores = scores / np.sqrt(q.shape[-1])
+        weights = mha_lib.softmax(scores if mask is None else np.where(mask, scores, -np.inf))
+        return weights @ v, weights
+
+    result = check_attention(looped)
+    assert result.misconceptions == ()
+    assert result.unnamed == ("scaled_dot_product_attention",)
+    assert result.diagnosis.startswith("In the case 'leading axes': raised ValueError: matmul")
+
+
+@pytest.mark.parametrize("limit", [20, 50, 88, 100, 500, 700])
+def test_clipping_is_named_whatever_its_limit_and_in_every_step(limit):
+    def softmax(z):
+        e = np.exp(np.clip(z, -limit, limit))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    assert check_softmax(softmax).misconceptions == ("scores clipped",)
+
+    def own(q, k, v, mask=None):
+        scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+        weights = softmax(scores) if mask is None else softmax(np.where(mask, scores, -np.inf))
+        return weights @ v, weights
+
+    assert "scores clipped" in check_attention(own).misconceptions
+
+
+@pytest.mark.parametrize("root", [np.sqrt, lambda d: float(np.sqrt(d))])
+def test_overflow_is_named_whether_or_not_single_precision_is_kept(root):
+    """NumPy's root is of double precision, in which scores of 100 do not overflow."""
+
+    def own(q, k, v, mask=None):
+        scores = q @ k.swapaxes(-1, -2) / root(q.shape[-1])
+        e = np.exp(scores if mask is None else np.where(mask, scores, -np.inf))
+        weights = e / e.sum(axis=-1, keepdims=True)
+        return weights @ v, weights
+
+    name = "softmax without subtracting the largest score"
+    assert check_attention(own).misconceptions == (name,)
+
+
+def test_pytorchs_meaning_of_a_mask_is_named():
+    def causal(n, *, n_past=0):
+        return np.triu(np.ones((n, n_past + n), dtype=bool), k=n_past + 1)
+
+    assert check_masks(causal).misconceptions == ("True where the future is hidden",)
+
+
+@pytest.mark.parametrize("product", [lambda q, k: np.dot(q, k.T), lambda q, k: q.dot(k.T)])
+def test_np_dot_of_batches_is_named(product):
+    def own(q, k, v, mask=None):
+        scores = product(q, k) / np.sqrt(q.shape[-1])
+        weights = mha_lib.softmax(scores if mask is None else np.where(mask, scores, -np.inf))
+        return weights @ v, weights
+
+    name = "every query dotted with the keys of every head"
+    assert check_attention(own).misconceptions == (name,)
 
 
 def test_what_is_explained_is_counted():

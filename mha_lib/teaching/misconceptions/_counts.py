@@ -104,7 +104,7 @@ def _w_o_not_counted(d, n_heads):
     "W_O counted as wide as one head",
     "What is multiplied by W_O: one head, or all of them side by side?",
     "Your code gives W_O one row for each of the d_k columns of a single head, but it takes in all "
-    "heads side by side, h * d_k = d columns.",
+    "heads side by side, d columns.",
     read=_COUNT,
     hides="with one head",
     hiding_input=call(6, 1),

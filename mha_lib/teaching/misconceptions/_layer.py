@@ -178,7 +178,7 @@ def _never_split(x, n_heads):
     "split",
     "every head as wide as the model",
     "How many columns does each of your heads have, and how many are there to go round?",
-    "Your code lets every head use all columns of the projections; the concatenation has width h "
+    "Your code gives every head all columns of the projections; the concatenation has width h "
     "* d and does not fit W_O, which has one row for each of the h * d_v columns.",
     read=SPLIT,
     hides="with one head",
