@@ -21,7 +21,7 @@ unexport MPLBACKEND PYTHONOPTIMIZE PYTHONWARNINGS
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book check test seeds versions mutate test-all serve lab notebooks assignment grade \
+.PHONY: help book check test seeds screens versions mutate test-all serve lab notebooks assignment grade exam \
 	weights measure-heads bench bench-site bench-train bench-grade clean
 
 help:
@@ -31,12 +31,14 @@ help:
 	@echo "make seeds      check the claims on trained models: twenty seeds, and the encoder of chapter 5"
 	@echo "make versions   test the library on every Python, with the oldest and the newest NumPy"
 	@echo "make mutate     list changes of the numerics that no test notices (not on Windows)"
-	@echo "make test-all   test, seeds, versions and mutate"
+	@echo "make screens    try each setting of each widget on each screen, in the browser"
+	@echo "make test-all   test, seeds, screens, versions and mutate"
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
 	@echo "make lab        open the notebooks in JupyterLab"
 	@echo "make notebooks  re-run the notebooks and save their outputs"
 	@echo "make assignment make the students' version of the assignment from its source"
 	@echo "make grade SUBMISSIONS=folder OUT=folder   grade notebooks of the assignment"
+	@echo "make exam OUT=folder       write exam questions for Moodle, Canvas and paper; SEED=number for others"
 	@echo "make weights    fetch the trained encoder of chapter 5, 91 MB, once"
 	@echo "make measure-heads   measure its heads again, half an hour; with TREEBANK=file on your texts"
 	@echo "make bench      measure attention beside PyTorch and onnxruntime, which it fetches"
@@ -59,13 +61,16 @@ test: $(TESTS)
 seeds: $(TESTS)
 	@$(BIN)/python -m tests seeds
 
+screens: $(TESTS) book
+	@$(BIN)/python -m tests screens
+
 versions: $(TESTS)
 	$(BIN)/python -m nox
 
 mutate: $(TESTS)
 	$(BIN)/python bench/mutate.py
 
-test-all: test seeds versions mutate
+test-all: test seeds screens versions mutate
 
 serve: book
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)
@@ -85,6 +90,10 @@ grade: $(GRADER)
 	@test -n "$(SUBMISSIONS)" -a -n "$(OUT)" || \
 		{ echo "say: make grade SUBMISSIONS=folder OUT=folder"; exit 2; }
 	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)"
+
+exam: $(GRADER)
+	@test -n "$(OUT)" || { echo "say: make exam OUT=folder"; exit 2; }
+	@$(BIN)/python -m assignments.exam "$(OUT)" $(SEED)
 
 weights: $(READY)
 	@$(BIN)/python -m mha_lib.learning.weights

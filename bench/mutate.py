@@ -66,6 +66,7 @@ EQUIVALENT = {
     "_blocked._is_moderate: .max() left out": (1, "more cautious: the other path is right too"),
     "_blocked._is_moderate: 0 -> 1": (1, "more cautious: the other path is right too"),
     "_blocked._is_moderate: < -> <=": (1, "either way is right at the border"),
+    "masks.padding_mask: 1 -> 2": (1, "no memory holds half of it either"),
     "multihead._refuse_overflow: True -> False": (1, "the names are as many as the arrays"),
     "multihead._refuse_overflow: strict= left out": (1, "the names are as many as the arrays"),
     "multihead._refuse_overflow: isnan() left out": (1, "saves time: what is finite is fine"),

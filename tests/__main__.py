@@ -3,6 +3,7 @@
     python -m tests check   # before every commit: style, types, imports and the fast tests
     python -m tests         # all that a contributor's machine should see, the book's build included
     python -m tests seeds   # what the book claims of trained models, trained and measured anew
+    python -m tests screens # each setting of each widget, on each screen
 
 The commands of a stage run at the same time.  The first stage that fails is the last.
 """
@@ -21,7 +22,9 @@ MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "mha_lib"
 ALONE = ["pytest", "-q"]
 SHARED = [*ALONE, "-n", "logical", "--dist"]
 WAITING = str((os.cpu_count() or 1) + 1)  # one more than cores: who visits a page often waits
-LATER = [f"--ignore=tests/{folder}" for folder in ("browser", "build", "grader", "measured")]
+LATER = [
+    f"--ignore=tests/{folder}" for folder in ("browser", "build", "exam", "grader", "measured")
+]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval.ini"]
 LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
@@ -60,7 +63,7 @@ TEST = CHECK | {
             "tests/browser",
             f"--ignore={LAB}",
         ],
-        [*ALONE, LAB, "tests/build", "tests/grader", f"--ignore={GRADER}"],
+        [*ALONE, LAB, "tests/build", "tests/exam", "tests/grader", f"--ignore={GRADER}"],
     ],
 }
 CLAIMS = {
@@ -68,6 +71,11 @@ CLAIMS = {
     "twenty seeds": [[*SEEDS, "-k", "three"], [*SEEDS, "-k", "not three"]],
     # Skipped without the weights that `make weights` fetches.
     "the trained encoder, measured again": [[*SHARED, "loadfile", "-rs", "tests/measured"]],
+}
+SCREENS = {
+    "each setting of each widget, on each screen": [
+        [*ALONE, "-n", WAITING, "--dist", "load", "-m", "slow", "tests/browser"]
+    ],
 }
 
 
@@ -109,5 +117,7 @@ def main(stages):
 if __name__ == "__main__":
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    wanted = {"check": CHECK, "test": TEST, "seeds": CLAIMS}.get(" ".join(sys.argv[1:]) or "test")
+    wanted = {"check": CHECK, "test": TEST, "seeds": CLAIMS, "screens": SCREENS}.get(
+        " ".join(sys.argv[1:]) or "test"
+    )
     sys.exit(main(wanted) if wanted else __doc__)

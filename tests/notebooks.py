@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import nbformat
-import numpy as np
 
 from _ext.execution import BookClient, set_environment
 from mha_lib.figures.diagram import MechanismDiagram
@@ -94,10 +93,7 @@ def refresh(path):
 
 def readme_picture():
     """Return the diagram of the first page, as the file that the README shows."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(4, 8))
-    w_q, w_k, w_v, w_o = (rng.normal(scale=0.3, size=(8, 8)) for _ in range(4))
-    return MechanismDiagram(x, w_q, w_k, w_v, w_o, n_heads=2).file
+    return MechanismDiagram.example().file
 
 
 if __name__ == "__main__":

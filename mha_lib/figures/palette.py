@@ -40,6 +40,15 @@ TOKENS = {
 INK, SOFT, LINE, PAGE, MARK, *_ = (light for light, _ in TOKENS.values())
 CURVE_COLOURS = [INK, *(light for name, (light, _) in TOKENS.items() if name[:5] == "curve")]
 
+# Curves of what is left as heads go, the same in figure and widget: token and mark of each order
+# of removal.  What the orders are compared with is "soft" and has no marks.
+ORDER_LOOKS = {
+    "greedy": ("ink", "o"),
+    "ablation": ("curve-1", "s"),
+    "gradient": ("curve-2", "D"),
+    "path": ("curve-3", "^"),
+}
+
 # The colour map of attention weights, viridis, at 0, 1/16, ..., 1: what `plots` shows them in.
 WEIGHT_COLOURS = (
     "#440154 #48186a #472d7b #424086 #3b528b #33638d #2c728e #26828e #21918c "

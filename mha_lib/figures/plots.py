@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mha_lib import _check
-from mha_lib._types import FloatArray, IntArray
+from mha_lib._types import FloatArray, IntArray, Integer
 from mha_lib.figures.palette import (
     CURVE_COLOURS,
     HEAD_COLOURS,
     INK,
     LINE,
     MARK,
+    ORDER_LOOKS,
     PAGE,
     SOFT,
+    TOKENS,
     head_colour,
     ink,
 )
@@ -32,7 +34,7 @@ with _check.needing("mha_lib.figures.plots"):
 # A page's column is a quarter wider, a telephone not quite two thirds as wide: type that is a
 # little small here can be read on both.
 FIGURE_WIDTH = 5.8  # inches
-FONT_SIZE = 10.5  # points
+FONT_SIZE = 11  # points
 
 WEIGHT_MAP = "viridis"  # one map, always from 0 to 1, for attention weights
 
@@ -45,6 +47,7 @@ def use_style() -> None:
             "figure.constrained_layout.use": True,
             "figure.facecolor": PAGE,
             "savefig.facecolor": PAGE,
+            "axes.facecolor": PAGE,
             "font.size": FONT_SIZE,
             "text.color": INK,
             "axes.titlesize": FONT_SIZE,
@@ -352,6 +355,24 @@ def plot_role_maps(
     return axes
 
 
+def _cells(heads, words, n_heads, ax, size=FONT_SIZE):
+    """Draw a matrix of cells in the colours of heads, grey for -1, with a word in each."""
+    colours = ListedColormap([head_colour(head) for head in range(n_heads)])
+    own = np.ma.masked_less(heads, 0)  # there the axes show, whose colour follows the theme
+    ax.imshow(own, cmap=colours, vmin=-0.5, vmax=n_heads - 0.5, aspect="auto")
+    ax.set_facecolor(LINE)
+    for (row, column), head in np.ndenumerate(heads):
+        if head >= 0:
+            ax.text(column, row, words[row][column], color=ink(head_colour(head)), ha="center",
+                    va="center", fontsize=size, fontweight="bold")  # fmt: skip
+    n_rows, n_columns = np.shape(heads)
+    ax.set_xticks(range(n_columns))
+    ax.set_xticks(np.arange(1, n_columns) - 0.5, minor=True)
+    ax.set_yticks(np.arange(1, n_rows) - 0.5, minor=True)
+    ax.grid(which="minor", color=PAGE, linewidth=2)
+    ax.tick_params(which="both", length=0)
+
+
 def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
     """Draw which output columns change when a head changes.
 
@@ -366,20 +387,67 @@ def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
     ax : matplotlib Axes
     """
     n_heads, d = np.shape(depends)
-    picture = np.where(depends, np.arange(1, n_heads + 1)[:, None], 0)
-    colours = ListedColormap([LINE, *(head_colour(head) for head in range(n_heads))])
-    ax.imshow(picture, cmap=colours, vmin=0, vmax=n_heads, aspect="auto")
-    for head, column in np.argwhere(depends):
-        ax.text(column, head, "yes", ha="center", va="center", color=ink(head_colour(head)),
-                fontsize=FONT_SIZE - 3, fontweight="bold")  # fmt: skip
-    ax.set_xticks(range(d))
+    heads = np.where(depends, np.arange(n_heads)[:, None], -1)
+    _cells(heads, np.full((n_heads, d), "yes"), n_heads, ax, FONT_SIZE - 3)
     ax.set_yticks(range(n_heads), [f"head {head + 1}" for head in range(n_heads)])
     ax.set(xlabel="column of the output")
-    ax.set_xticks(np.arange(1, d) - 0.5, minor=True)
-    ax.set_yticks(np.arange(1, n_heads) - 0.5, minor=True)
-    ax.grid(which="minor", color=PAGE, linewidth=2)
-    ax.tick_params(which="both", length=0)
     return ax
+
+
+def plot_dealt(heads: IntArray, words: ArrayLike, ax: Axes, title: str = "") -> Axes:
+    """Draw which head each number of a matrix goes to or comes from.
+
+    Parameters
+    ----------
+    heads : int array, (n, d)
+        The head of each number, counted from 0.
+    words : array, (n, d)
+        What to write on each number.
+    ax : matplotlib Axes
+    title : str, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    _cells(np.asarray(heads), np.asarray(words), int(np.max(heads)) + 1, ax)
+    ax.set_yticks(range(len(heads)), [str(token + 1) for token in range(len(heads))])
+    ax.set_xticks([])
+    ax.set(xlabel=f"{len(np.transpose(heads))} columns", ylabel="token", title=title)
+    return ax
+
+
+def plot_row_sums(maps: Mapping[str, FloatArray], axes: Sequence[Axes]) -> Sequence[Axes]:
+    """Draw maps of attention weights with the sum of each row to its right.
+
+    Parameters
+    ----------
+    maps : dict of str to float array, each (Tq, Tk)
+        Attention weights, by what to call them.
+    axes : list of matplotlib Axes, as many as maps
+
+    Returns
+    -------
+    axes : list of matplotlib Axes
+
+    Notes
+    -----
+    A sum that is not 1 is written in the colour of what is wrong.
+    """
+    for (name, weights), ax in zip(maps.items(), axes, strict=True):
+        n_queries, n_keys = np.shape(weights)
+        plot_attention_map(weights, [str(i + 1) for i in range(max(n_queries, n_keys))], ax, name)
+        ax.tick_params(axis="x", rotation=0)
+        ax.text(n_keys, -0.8, "sum", ha="center", va="center", color=SOFT)
+        for row, total in enumerate(np.sum(weights, axis=-1)):
+            colour = INK if np.isclose(total, 1) else MARK
+            ax.text(n_keys - 0.3, row, f"{total:.2f}", va="center", color=colour)
+    axes[0].set_ylabel("query (looks)")
+    axes[0].set_xlabel("key (is looked at)")
+    axes[0].figure.colorbar(
+        axes[0].images[0], ax=axes, location="bottom", shrink=0.6, label="attention weight"
+    )
+    return axes
 
 
 def _plot_curves(x, series, ax, y_label):
@@ -394,11 +462,11 @@ def _plot_curves(x, series, ax, y_label):
     _name_ends(ax, series, ((x[-1], np.asarray(values)[-1]) for values in series.values()))
 
 
-def _name_ends(ax, names, ends, apart=0.08):
+def _name_ends(ax, names, ends, apart=0.08, colours=CURVE_COLOURS):
     """Write each curve's name behind its right end, in its colour; names keep their distance.
 
     ``ends`` are in the units of the data; ``apart`` is that distance for each line of a name, as
-    a share of the axes' height.
+    a share of the axes' height.  Returns the names' heights as such shares.
     """
     to_axes = ax.transData + ax.transAxes.inverted()
     heights = [float(to_axes.transform(end)[1]) for end in ends]
@@ -416,8 +484,9 @@ def _name_ends(ax, names, ends, apart=0.08):
     for i, (name, height) in enumerate(zip(wrapped, heights, strict=True)):
         ax.annotate(
             name, (1, height), (8, 0), "axes fraction", textcoords="offset points",
-            va="center", color=CURVE_COLOURS[i % 4], linespacing=1.1,
+            va="center", color=colours[i % len(colours)], linespacing=1.1,
         )  # fmt: skip
+    return heights
 
 
 def plot_against_heads(
@@ -516,34 +585,191 @@ def plot_steps(series: Mapping[str, tuple[ArrayLike, ArrayLike]], ax: Axes, ylab
     return ax
 
 
-def plot_pruning(curves: Mapping[str, FloatArray], floor: float, ax: Axes) -> Axes:
+def plot_pruning(
+    curves: Mapping[str, FloatArray], floor: float, ax: Axes, at: Integer | None = None
+) -> Axes:
     """Draw the accuracy that is left against the number of heads that are left.
+
+    The widget `mha_lib.widgets.Pruning` shows the same picture, with ``at`` to be moved.
 
     Parameters
     ----------
     curves : dict of str to float array, each (S, L * h + 1)
-        Accuracy with all heads, without one, ..., without any; one row per seed.  The line is the
-        median over seeds, the band runs from the smallest to the largest.
+        Accuracy with all heads, without one, ..., without any; one row per seed.  Lines are
+        medians over the seeds.  "best choice" and "worst choice", of all choices of as many heads,
+        are the edges of an area: the largest and the smallest over the seeds.
     floor : float
         Accuracy without any head.
+    ax : matplotlib Axes
+    at : int, optional
+        Number of heads kept where the curves are named, and their values given.  None = half.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    total = next(iter(curves.values())).shape[1] - 1
+    at = total // 2 if at is None else _check.integer("at", at, minimum=0)
+    if at > total:
+        raise ValueError(f"at={at}, but there are {total} heads: use at <= {total}")
+    kept = np.arange(total, -1, -1)
+    shown = {name: np.median(rows, axis=0) for name, rows in curves.items()}
+    if "best choice" in curves:
+        shown["best choice"] = curves["best choice"].max(axis=0)
+    if {"best choice", "worst choice"} <= set(curves):
+        del shown["worst choice"]
+        worst, best = curves["worst choice"].min(axis=0), shown["best choice"]
+        ax.fill_between(kept, worst, best, color=SOFT, alpha=0.16, linewidth=0)
+    shown["no attention"] = np.full(total + 1, floor)
+    ax.axvline(at, color=SOFT, linewidth=1)
+    # The first on top: marks that lie on one another stay in sight, as they grow downwards.
+    for i, (name, curve) in enumerate(shown.items()):
+        colour, mark, width, size = _order_look(name)
+        style: dict[str, Any] = {"color": colour, "marker": mark, "zorder": 9 - i}
+        ax.plot(kept, curve, linewidth=width, markersize=size, markeredgecolor=PAGE, **style)
+    ax.set(xlabel="heads kept", ylabel="accuracy", ylim=(0, 1.03), xlim=(total + 0.2, -0.2))
+    ax.set_xticks(kept)
+    values = [curve[total - at] for curve in shown.values()]
+    colours = [_order_look(name)[0] for name in shown]
+    heights = _name_ends(
+        ax,
+        [f"{name} {value:.2f}" for name, value in zip(shown, values, strict=True)],
+        [(at, value) for value in values],
+        colours=colours,
+    )
+    left = (total + 0.2 - at) / (total + 0.4)
+    for value, height, colour in zip(values, heights, colours, strict=True):
+        ax.plot(
+            [left, 1.015], [value / 1.03, height], ":", transform=ax.transAxes, color=colour,
+            linewidth=1, clip_on=False,
+        )  # fmt: skip
+    return ax
+
+
+def _order_look(name):
+    """Return colour, mark, line width and size of mark of the curve of an order of removal."""
+    token, mark = ORDER_LOOKS.get(name, ("soft", ""))
+    colour = TOKENS[token][0]
+    if mark:
+        return colour, mark, 2, {"o": 5, "s": 7.5, "D": 6.5, "^": 9}[mark]
+    return colour, "", 2.5 if name.startswith("mean") else 1, 0
+
+
+def plot_shares(
+    names: Sequence[str],
+    shares: ArrayLike,
+    intervals: ArrayLike,
+    rivals: Mapping[str, ArrayLike],
+    ax: Axes,
+    title: str = "",
+) -> Axes:
+    """Draw shares with their intervals, a line a name, each beside its rivals.
+
+    Parameters
+    ----------
+    names : list of str, length r
+        What was counted, from the top down.
+    shares : float array, (r,)
+        Each between 0 and 1.
+    intervals : float array, (r, 2)
+        Lower and upper ends.
+    rivals : dict of str to float array, each (r,)
+        Shares that others reach, by what to call them, which is written over the first line.
+    ax : matplotlib Axes
+    title : str, optional
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    lines = np.arange(len(names))
+    ax.hlines(lines, *np.transpose(intervals), color=CURVE_COLOURS[3], linewidth=3)
+    ax.plot(shares, lines, "o", color=CURVE_COLOURS[3], markersize=7)
+    labels = {"head": (np.asarray(shares)[0], CURVE_COLOURS[3])}
+    for i, (rival, reached) in enumerate(rivals.items()):
+        colour = (INK, SOFT)[i % 2]
+        ax.plot(reached, lines, ("|", "D", "x")[i % 3], color=colour, markersize=(12, 5, 6)[i % 3],
+                markeredgewidth=2, markerfacecolor="none")  # fmt: skip
+        labels[rival] = (np.asarray(reached)[0], colour)
+    # In two heights by turns, since neighbours would touch.
+    for i, label in enumerate(sorted(labels, key=lambda label: labels[label][0])):
+        share, colour = labels[label]
+        ax.annotate(label, (share, -0.3 - 0.4 * (i % 2)), color=colour, ha="center", va="bottom",
+                    fontsize=FONT_SIZE - 1)  # fmt: skip
+    ax.set(xlim=(-0.06, 1.08), ylim=(len(names) - 0.5, -1.2), xlabel="share that is right")
+    ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+    ax.set_yticks(lines, names)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x", linewidth=1)
+    ax.set_axisbelow(True)
+    ax.set_title(title, loc="left")
+    return ax
+
+
+def plot_head_counts(counts: ArrayLike, ax: Axes) -> Axes:
+    """Draw a number for each head of a model: the larger, the larger its disc.
+
+    Parameters
+    ----------
+    counts : int array, (L, h)
+        One row a layer.  Heads with 0 are dots.
     ax : matplotlib Axes
 
     Returns
     -------
     ax : matplotlib Axes
     """
-    for i, (name, rows) in enumerate(curves.items()):
-        kept = np.arange(rows.shape[1])[::-1]
-        style: dict[str, Any] = {
-            "linestyle": ("-", "--", ":", "-.")[i % 4],
-            "marker": "osD^"[i % 4],
-        }
-        ax.plot(kept, np.median(rows, axis=0), color=CURVE_COLOURS[i % 4], label=name, **style)
-        ax.fill_between(
-            kept, rows.min(axis=0), rows.max(axis=0), color=CURVE_COLOURS[i % 4], alpha=0.12
-        )
-    ax.axhline(floor, color=HEAD_COLOURS[7], linewidth=1)
-    ax.text(kept[0], floor, "no attention", va="bottom", fontsize=FONT_SIZE - 2)
-    ax.set(xlabel="heads kept", ylabel="accuracy", ylim=(0, 1.03), xlim=(kept[0] + 0.2, -0.2))
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2)
+    counts = np.asarray(counts)
+    layers, heads = np.nonzero(counts)
+    sizes = 200 + 100 * counts[layers, heads]  # of the area, in square points
+    ax.scatter(heads, layers, s=sizes, facecolor="none", edgecolor=CURVE_COLOURS[3], linewidth=2)
+    for layer, head in zip(layers, heads, strict=True):
+        ax.text(int(head), int(layer), str(counts[layer, head]), ha="center", va="center")
+    layers, heads = np.nonzero(counts == 0)
+    ax.scatter(heads, layers, s=9, color=SOFT)
+    n_layers, n_heads = counts.shape
+    ax.set_xticks(range(n_heads), [str(head + 1) for head in range(n_heads)])
+    ax.set_yticks(range(n_layers), [str(layer + 1) for layer in range(n_layers)])
+    ax.set(xlabel="head", ylabel="layer", xlim=(-0.6, n_heads - 0.4), ylim=(n_layers - 0.4, -0.6))
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def plot_removal(
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    places: Sequence[tuple[float, float]],
+    spread: tuple[ArrayLike, ArrayLike, ArrayLike],
+    floor: float,
+    ax: Axes,
+    ylabel: str,
+) -> Axes:
+    """Draw what is left of a score as heads are removed in several orders.
+
+    Parameters
+    ----------
+    curves : dict of str to pair of float arrays, each (r,)
+        Numbers of removed heads and scores, by what to call them.
+    places : list of pairs of float, as many as curves
+        Where each name begins, since all curves end in the same point.
+    spread : three float arrays, each (s,)
+        Numbers of removed heads, and the lowest and highest score of random orders.
+    floor : float
+        The score without any head.
+    ax : matplotlib Axes
+    ylabel : str
+
+    Returns
+    -------
+    ax : matplotlib Axes
+    """
+    ax.fill_between(*spread, color=SOFT, alpha=0.2, linewidth=0)
+    ax.axhline(floor, color=MARK, linewidth=1)
+    for i, (removed, scores) in enumerate(curves.values()):
+        ax.plot(removed, scores, ("-", "--", ":", "-.")[i % 4], color=CURVE_COLOURS[i % 4])
+    ax.annotate("no attention at all", (0, floor), (4, -4), textcoords="offset points",
+                color=MARK, va="top")  # fmt: skip
+    for i, (name, place) in enumerate(zip(curves, places, strict=True)):
+        ax.text(*place, name, color=CURVE_COLOURS[i % 4])
+    ax.set(xlabel="heads removed", ylabel=ylabel, xlim=(0, np.max(spread[0])))
     return ax

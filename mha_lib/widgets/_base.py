@@ -160,9 +160,19 @@ class FrameWidget(anywidget.AnyWidget):
             self._compute_live()
             self._picture = self.picture()
 
-    def follow_settings(self):
-        """Compute a frame whenever a setting changes, from either side."""
+    def follow_settings(self, *also):
+        """Compute a frame whenever a setting changes, from either side, and the picture with it.
+
+        Parameters
+        ----------
+        *also : str
+            Other traits that the picture shows.
+        """
         self.observe(self._compute_live, list(self.settings))
+        self.observe(self._draw_picture, [*self.settings, *also])
+
+    def _draw_picture(self, change):
+        self._picture = self.picture()
 
     def _compute_live(self, change=None):
         problem = self.current_problem()

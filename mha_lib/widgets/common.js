@@ -1,7 +1,7 @@
 // The part that all widgets share.  Python computes every number; here they are only drawn.
 
 function el(tag, attributes = {}, ...children) {
-  const svg = ["svg", "rect", "line", "polyline", "polygon", "circle", "text", "path"].includes(tag);
+  const svg = ["svg", "g", "rect", "line", "polyline", "polygon", "circle", "text", "path"].includes(tag);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag)
     : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -63,10 +63,18 @@ function slider(model, name, label, spoken = String) {
   const id = unique(name);
   const shown = el("span", { class: "mha-value", "aria-hidden": "true" });
   const input = el("input", { type: "range", id, min: 0, step: 1 });
-  let values = [];
-  input.addEventListener("input", () => {
-    model.set(name, values[input.value]);
+  let values = [], held; // the value when a finger came down
+  const set = (value) => {
+    model.set(name, value);
     model.save_changes();
+  };
+  input.addEventListener("input", () => set(values[input.value]));
+  // A swipe down the page that begins on the slider is no change of the setting.
+  input.addEventListener("pointerdown", () => { held = { value: model.get(name) }; });
+  input.addEventListener("pointerup", () => { held = undefined; });
+  input.addEventListener("pointercancel", () => {
+    if (held) set(held.value);
+    held = undefined;
   });
   return {
     name,
@@ -98,14 +106,15 @@ function radio(model, name, group, value, label) {
 }
 
 // Radio buttons over a list of values, tied to one setting of the model.
-function choice(model, name, label) {
+function choice(model, name, label, spoken = String) {
   const group = unique(name), values = model.get("_choices")[name];
-  const radios = values.map((value) => radio(model, name, group, value, value));
+  const radios = values.map((value) => radio(model, name, group, value, spoken(value)));
   return {
     name,
-    move: (was, is) => `${titled(label)}: from ${was} to ${is}.`,
+    spoken,
+    move: (was, is) => `${titled(label)}: from ${spoken(was)} to ${spoken(is)}.`,
     row: el("fieldset", { class: "mha-choice", hidden: values.length === 1 }, el("legend", {}, label),
-      ...radios.map(({ input }, i) => el("span", { class: "mha-option" }, values[i], input))),
+      ...radios.map(({ input }, i) => el("span", { class: "mha-option" }, spoken(values[i]), input))),
     follow() { radios.forEach((one) => one.follow()); },
   };
 }
@@ -152,22 +161,80 @@ const weightKey = () => el("p", { class: "mha-key" }, "weight: from 0 ",
 
 // The frame around every widget ---------------------------------------------------------------
 
+// Settings that are possible and differ from the present one in one value, the nearest on each side.
+function possibleNear(model) {
+  const { problem: names } = model.get("_settings"), choices = model.get("_choices");
+  const problems = model.get("_problems");
+  const at = names.map((name) => choices[name].indexOf(model.get(name)));
+  if (at.includes(-1)) return []; // what is no choice, only Python can judge
+  return names.flatMap((name, i) => [-1, 1].flatMap((step) => {
+    const places = [...at];
+    do places[i] += step; while (problems[places.join()]);
+    const value = choices[name][places[i]];
+    return value === undefined ? [] : [{ name, value }];
+  }));
+}
+
+// A page without a kernel passes `share`, which puts the settings into the page's address and
+// returns it.  In Jupyter the address is the lab's own.
+function linkButton(share, say) {
+  const button = el("button", { type: "button", class: "mha-link" }, "Link to this setting");
+  let timer;
+  button.addEventListener("click", async () => {
+    const address = share();
+    let told = "Link copied";
+    try {
+      await navigator.clipboard.writeText(address);
+    } catch { // not allowed, or not there
+      told = "Link is in the address bar";
+    }
+    button.textContent = told;
+    say(`${told}.`);
+    clearTimeout(timer);
+    timer = setTimeout(() => { button.textContent = "Link to this setting"; }, 3000);
+  });
+  return button;
+}
+
+// The level of a heading in this place; in Jupyter, where it may not be on the page yet, 3.
+function levelBelow(place) {
+  const above = [...document.querySelectorAll("h1, h2, h3, h4, h5")].filter((heading) =>
+    heading.compareDocumentPosition(place) & Node.DOCUMENT_POSITION_FOLLOWING);
+  return place.isConnected && above.length ? Number(above.at(-1).tagName[1]) + 1 : 3;
+}
+
 // `draw(frame, settings)` fills `result` and returns a line of text; while `quiet()`, the line is
-// not read out.
-function show({ model, el: root, signal },
-  { name, controls, also = [], draw, quiet = () => false }) {
+// not read out.  `remedy(name, value)` says in two words what a setting near an impossible one
+// is; then what was drawn stays, faded, and buttons lead to these settings.
+function show({ model, el: root, signal, share },
+  { name, controls, also = [], draw, quiet = () => false, remedy }) {
   const settings = model.get("_settings").all;
   const status = el("p", { class: "mha-status" });
   const problem = el("p", { class: "mha-problem" });
+  const heard = el("span", { class: "mha-unseen" });
   const result = el("div", { class: "mha-result" });
-  // One live region: what changed and why it is impossible are read out together.
-  const live = el("div", { class: "mha-said", role: "status" }, status, problem);
+  const top = el("div", { class: "mha-controls" }, ...controls.map((control) => control.row));
+  // One live region, of which only what is new is read out.
+  const live = el("div", { class: "mha-said", role: "status", "aria-atomic": "false" },
+    status, problem, heard);
   const section = el("section", { class: "mha-widget", "aria-label": name },
-    el("div", { class: "mha-controls" }, ...controls.map((control) => control.row)), live, result);
+    el("div", { class: "mha-unseen", role: "heading", "aria-level": levelBelow(root) }, name),
+    top, live, result);
+  const say = (text) => { heard.textContent = text; };
+  if (share) section.append(el("div", { class: "mha-foot" }, linkButton(share, say)));
   // JupyterLab takes the arrow keys from whatever has the focus; these belong to the widget.
   section.addEventListener("keydown", (event) => event.stopPropagation());
 
-  let before;
+  // On a narrow screen the controls stay in sight: what gets the focus must not hide below them,
+  // and they must not take the screen when letters are large.
+  const sizes = new ResizeObserver(() => {
+    section.style.setProperty("--mha-controls", `${top.offsetHeight}px`);
+    top.classList.toggle("mha-tall", top.offsetHeight > 0.4 * innerHeight);
+  });
+  sizes.observe(top);
+  signal?.addEventListener("abort", () => sizes.disconnect());
+
+  let before, line, drawn = false, explained = "";
   function redraw(news) {
     const now = settingsOf(model, settings);
     for (const control of controls) control.follow();
@@ -175,21 +242,38 @@ function show({ model, el: root, signal },
     const why = frame.problem ? `Impossible: ${frame.problem}.` : "";
     problem.hidden = !why;
     // Hidden in place: the page below must not jump while a slider moves.
-    result.style.visibility = frame.arrays ? "" : "hidden";
+    result.style.visibility = frame.arrays || (remedy && why && drawn) ? "" : "hidden";
+    drawn ||= Boolean(frame.arrays);
+    section.classList.toggle("mha-stale", Boolean(why));
+    result.inert = Boolean(why); // what is still drawn belongs to another setting
     section.dataset.source = frame.source ?? "";
-    const said = why ? "This setting is impossible."
-      : frame.arrays ? draw(frame.arrays, now) : "Python is computing this setting.";
+    const said = why ? "" : frame.arrays ? draw(frame.arrays, now) : "Python is computing this setting.";
     const moved = before && controls.find((control) => before[control.name] !== now[control.name]);
-    const text = [news, moved && moved.move(before[moved.name], now[moved.name]), said];
+    // What was moved can be seen; it is read out before what this changed.
+    const move = moved && el("span", { class: "mha-moved" }, `${moved.move(before[moved.name], now[moved.name])} `);
     if (quiet()) live.setAttribute("aria-live", "off");
     else live.removeAttribute("aria-live"); // a status is polite by itself
     // Numbers from the kernel that confirm those from the grid are no news.
-    if (news || moved || !before || !status.textContent.endsWith(said)) {
-      status.textContent = text.filter(Boolean).join(" ");
+    if (news || moved || !before || line !== said) {
+      status.replaceChildren(...[news && `${news} `, move, said].filter(Boolean));
+      say("");
     }
-    if (problem.textContent !== why) problem.textContent = why;
+    line = said;
+    const asked = why && why + JSON.stringify(settingsOf(model, model.get("_settings").problem));
+    if (explained !== asked) problem.replaceChildren(el("span", {}, why), ...(why && remedy ? ways() : []));
+    explained = asked;
     before = now;
   }
+  const ways = () => possibleNear(model).map(({ name: setting, value }) => {
+    const button = el("button", { type: "button" }, remedy(setting, value));
+    button.addEventListener("click", () => {
+      // The button goes; the keyboard stays with what it moved.
+      controls.find((control) => control.name === setting)?.row.querySelector("input")?.focus();
+      model.set(setting, value);
+      model.save_changes();
+    });
+    return button;
+  });
   // Everything that `frameOf` reads: of an answer with the bytes of the one before, only the
   // settings change, or only the reason why there is none.
   const watched = [...settings, ...also, "_choices", "_frames", "_layouts", "_index", "_problems",
@@ -204,5 +288,5 @@ function show({ model, el: root, signal },
   signal?.addEventListener("abort", () => watched.forEach((event) => model.off(event, soon)));
   root.append(section);
   function append(node) { result.append(node); return node; }
-  return { redraw, result, append, section };
+  return { redraw, result, append, section, say };
 }

@@ -1,16 +1,20 @@
 """See what is left of a model as its heads are removed, in one order or another."""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import numpy as np
 import traitlets
+from numpy.typing import ArrayLike
 
 from mha_lib._types import FloatArray, Integer
+from mha_lib.figures.palette import ORDER_LOOKS, TOKENS
 from mha_lib.learning.pruning import PruningStudy
 from mha_lib.widgets import _picture
 from mha_lib.widgets._base import FrameWidget, Whole, front_end, style
 
-# What is shown, in this order: key of `PruningStudy.curves`, and its name on the page.
+# What is shown, in this order: key of `PruningStudy.curves`, which is its short name on the page,
+# and the name among the results.
 ORDERS = {
     "greedy": "greedy",
     "ablation": "by ablation",
@@ -18,6 +22,35 @@ ORDERS = {
     "path": "by gradient along the path",
 }
 CHOICES, FLOOR = "mean of all choices", "without any attention"
+SHORT = {
+    **{name: key for key, name in ORDERS.items()},
+    CHOICES: "mean of all",
+    FLOOR: "no attention",
+}
+BEST = "best choice"
+# Matplotlib's marks as the steps of an SVG path from their middle, in pixels: the later in `ORDERS`
+# the larger, so that marks that lie on one another stay in sight.
+MARKS = {
+    "o": "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
+    "s": "m-4-4h8v8h-8z",
+    "D": "m0-5.5l5.5 5.5l-5.5 5.5l-5.5-5.5z",
+    "^": "m0-6.5l6 11h-12z",
+    "": "",
+}
+
+
+def _colours():
+    """Return a style sheet of the curves' colours, which also the lab has, not the book alone."""
+
+    def rule(where, place):
+        names = [name for name in TOKENS if name.startswith("curve")]
+        values = "".join(f" --mha-{name}: {TOKENS[name][place]};" for name in names)
+        return f"{where} {{{values} }}\n"
+
+    dark = ':is([data-theme="dark"], [data-jp-theme-light="false"]) .mha-pruning'
+    light = rule(".mha-pruning", 0)
+    paper = f"@media print {{ {rule('.mha-pruning.mha-pruning.mha-pruning', 0)}}}\n"
+    return light + rule(dark, 1) + paper
 
 
 class Pruning(FrameWidget):
@@ -32,6 +65,9 @@ class Pruning(FrameWidget):
         Name of the model shown first.  None = the first one.
     kept : int, optional
         Number of heads kept.  None = all.
+    roles : dict of str to str array, (L, h), optional
+        What `mha_lib.learning.head_roles` returned for a model, for the first of its seeds; its
+        heads then carry their roles.
 
     Notes
     -----
@@ -50,7 +86,7 @@ class Pruning(FrameWidget):
     """
 
     _esm = front_end("pruning")
-    _css = style("pruning")
+    _css = _colours() + style("pruning")
 
     settings = frame_settings = problem_settings = ("study", "kept")
     study = traitlets.Unicode().tag(sync=True)
@@ -62,14 +98,24 @@ class Pruning(FrameWidget):
         studies: Mapping[str, PruningStudy | Sequence[PruningStudy]],
         study: str | None = None,
         kept: Integer | None = None,
+        roles: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         self._checked = _checked(studies)
+        self._roles = _checked_roles(roles, self._checked)
         self._results = {name: _results(seeds) for name, seeds in self._checked.items()}
         first = next(iter(self._checked)) if study is None else study
         super().__init__(study=first)
         self.kept = self._most(self.study) if kept is None else kept
         self._studies = {name: self._fixed(name) for name in self._checked}
-        self._labels = {"results": list(self._results[first]), "choices": CHOICES, "floor": FLOOR}
+        names = list(self._results[first])
+        self._labels = {
+            "results": names,
+            "short": [SHORT[name] for name in names],
+            "marks": [MARKS[_look(name)[1]] for name in names],
+            "choices": CHOICES,
+            "floor": FLOOR,
+            "best": BEST,
+        }
         self.recompute()
         self.follow_settings()
 
@@ -107,7 +153,8 @@ class Pruning(FrameWidget):
 
     def choices(self):
         most = max(map(self._most, self._checked))
-        return {"study": list(self._checked), "kept": list(range(most + 1))}
+        # The slider runs as the plot does, from all heads to none.
+        return {"study": list(self._checked), "kept": list(range(most, -1, -1))}
 
     def frame(self, study, kept):
         results = np.stack([curve[:, kept] for curve in self._results[study].values()])
@@ -131,20 +178,17 @@ class Pruning(FrameWidget):
                 strict=True,
             )
         )
-        dashes = ("", "8 3", "2 3", "8 3 2 3", "4 4", "1 5")
-        series = [
-            (name, curve[0].tolist(), dash)
-            for (name, curve), dash in zip(self._results[self.study].items(), dashes, strict=True)
-        ]
         return _picture.figure(
-            _picture.lines(series, 1.0, "Accuracy against heads kept", text),
-            f"{self.study}: accuracy with 0 (left) to {self._most(self.study)} heads kept (right), "
-            "by order of removal.",
+            _drawing(self._results[self.study], self.kept, text),
+            f"{self.study}: accuracy as heads are removed. Names and numbers are those at "
+            f"{self.kept} heads kept; grey: all choices of as many heads, from worst to best.",
         )
 
     def _fixed(self, study):
         seeds = self._checked[study]
+        roles = self._roles.get(study)
         return {
+            "roles": None if roles is None else [str(roles[tuple(at)]) for at in seeds[0].greedy],
             "curves": {
                 name: curve.round(4).tolist() for name, curve in self._results[study].items()
             },
@@ -184,6 +228,36 @@ def _checked(studies):
     return checked
 
 
+def _checked_roles(roles, studies):
+    """Return the roles as a dict of arrays (L, h)."""
+    if roles is None:
+        return {}
+    if not isinstance(roles, Mapping):
+        raise TypeError(
+            f"roles must be a dict of roles by name, not {type(roles).__name__}: "
+            f'pass {{"three jobs": head_roles(...)}}'
+        )
+    checked = {name: np.asarray(values) for name, values in roles.items()}
+    for name, values in checked.items():
+        if name not in studies:
+            raise ValueError(
+                f"roles has {name!r}, which is not among the studies: "
+                f"use {' or '.join(map(repr, studies))}"
+            )
+        shape = tuple((studies[name][0].greedy.max(axis=0) + 1).tolist())
+        if values.shape != shape:
+            raise ValueError(
+                f"roles[{name!r}] has shape {values.shape}, but the study's heads are {shape}: "
+                f"pass what head_roles returned for this model"
+            )
+    return checked
+
+
+def _look(name):
+    """Return token and mark of a curve."""
+    return ORDER_LOOKS.get(SHORT[name], ("soft", ""))
+
+
 def _results(seeds):
     """Return per order the middle, least and largest result by heads kept, (3, L h + 1)."""
 
@@ -199,3 +273,75 @@ def _results(seeds):
     results[FLOOR] = np.repeat(results["greedy"][:, -1:], results["greedy"].shape[1], axis=1)
     # Curves run from all heads to none; the slider runs the other way.
     return {name: curve[:, ::-1] for name, curve in results.items()}
+
+
+def _drawing(results, kept, text):
+    """Return an SVG of the curves, named where ``kept`` heads are kept."""
+    total = len(results[CHOICES][0]) - 1
+    left, right, top, bottom = 34, 380, 12, 232
+
+    def at(k, value):
+        return left + (right - left) * (1 - k / total), bottom - (bottom - top) * value
+
+    def path(values):
+        return " ".join("{:.0f},{:.0f}".format(*at(k, value)) for k, value in enumerate(values))
+
+    parts, tags = [], []
+    _, low, high = results[CHOICES]
+    area = path(high) + " " + " ".join(path(low).split()[::-1])
+    parts.append(f'<polygon points="{area}" fill="{_colour("soft")}" opacity="0.16"/>')
+    for name, curve in results.items():
+        token, mark = _look(name)
+        colour = _colour(token)
+        width = 2 if mark else 2.5 if name == CHOICES else 1
+        line = (
+            f'<polyline points="{path(curve[0])}" fill="none" stroke="{colour}" '
+            f'stroke-width="{width}"/>'
+        )
+        marks = "".join(
+            "M{:.0f} {:.0f}".format(*at(k, value)) + MARKS[mark] for k, value in enumerate(curve[0])
+        )
+        if mark:
+            line += f'<path d="{marks}" fill="{colour}" stroke="{_colour("page")}"/>'
+        parts.insert(1, line)  # the first on top
+        tags.append((SHORT[name], curve[0][kept], colour))
+    parts.append(f'<polyline points="{path(high)}" fill="none" stroke="{_colour("soft")}"/>')
+    tags.insert(list(results).index(CHOICES), (BEST, high[kept], _colour("soft")))
+    (x, _), apart = at(kept, 0), 18
+    parts.append(f'<path d="M{x:.1f} {top}V{bottom}" stroke="{_colour("soft")}"/>')
+    parts.append(f'<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="currentColor"/>')
+    # Names from the lowest up, each above the one before; then, from the top, back into sight.
+    order = sorted(range(len(tags)), key=lambda i: (tags[i][1], -i))
+    ys, free = [at(0, tag[1])[1] for tag in tags], np.inf
+    for i in order:
+        ys[i] = min(ys[i], free)
+        free = ys[i] - apart
+    free = top - 4.0
+    for i in order[::-1]:
+        ys[i] = max(ys[i], free)
+        free = ys[i] + apart
+    for (name, value, colour), y in zip(tags, ys, strict=True):
+        parts.append(
+            f'<path d="M{x:.1f} {at(0, value)[1]:.1f}L{right} {y:.1f}" stroke="{colour}" '
+            f'stroke-dasharray="1 2"/><text x="{right + 9}" y="{y + 4.5:.1f}" fill="{colour}">'
+            f"{name} {value:.2f}</text>"
+        )
+    for k in range(total + 1):
+        tick = at(k, 0)[0]
+        parts.append(f'<text x="{tick:.1f}" y="{bottom + 17}" text-anchor="middle">{k}</text>')
+    for value in ("0", "0.5", "1"):
+        y = at(0, float(value))[1] + 4.5
+        parts.append(f'<text x="{left - 6}" y="{y:.1f}" text-anchor="end">{value}</text>')
+    middle = (left + right) / 2
+    parts.append(f'<text x="{middle}" y="{bottom + 34}" text-anchor="middle">heads kept</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 510 {bottom + 40}" role="img" '
+        'style="width: 100%; max-width: 560px; height: auto">'
+        f"<title>Accuracy against heads kept</title><desc>{escape(text)}</desc>"
+        f'<g font-size="13" fill="currentColor" stroke-width="1">{"".join(parts)}</g></svg>'
+    )
+
+
+def _colour(token):
+    """Return a colour of the palette that follows the theme of the book's pages."""
+    return f"var(--mha-{token}, {TOKENS[token][0]})"

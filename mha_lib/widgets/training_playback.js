@@ -9,8 +9,7 @@ function render(context) {
   const headName = (i) => `${run.n_layers > 1 ? `layer ${Math.floor(i / run.n_heads) + 1} ` : ""}` +
     `head ${(i % run.n_heads) + 1}`;
   const chip = (i, text) => headChip(i % run.n_heads, text);
-  const step = { ...slider(model, "step", "training step", spoken),
-    move: (was, is) => `From step ${was} to ${is}.` };
+  const step = scrubber();
   const button = el("button", { type: "button", class: "mha-button" });
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let timer, drawn;
@@ -56,11 +55,53 @@ function render(context) {
     still.removeEventListener("change", halt);
   });
 
+  // The loss curve, with a slider over it ---------------------------------------------------------
+
+  // Its places are true steps, so that thumb and curve agree; it stops where there is a snapshot.
+  function scrubber() {
+    const id = unique("step"), shown = el("span", { class: "mha-value", "aria-hidden": "true" });
+    const input = el("input", { type: "range", id, min: 0, max: run.n_steps, step: 1 });
+    const nearest = (value) => steps().reduce((a, b) => (Math.abs(b - value) < Math.abs(a - value) ? b : a));
+    const beside = (by) => steps()[Math.min(Math.max(steps().indexOf(model.get("step")) + by, 0), steps().length - 1)];
+    let held; // the step when a pointer came down
+    input.addEventListener("input", () => {
+      const now = model.get("step"), asked = Number(input.value);
+      let to = nearest(asked);
+      // A screen reader asks for the next value, which is nearer to the present snapshot.
+      if (to === now && held === undefined) to = beside(Math.sign(asked - now));
+      input.value = to;
+      go(to);
+    });
+    input.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 5, PageDown: -5,
+        Home: -Infinity, End: Infinity }[event.key];
+      if (by === undefined) return;
+      event.preventDefault();
+      stop();
+      go(beside(by));
+    });
+    input.addEventListener("pointerdown", () => { held = model.get("step"); });
+    input.addEventListener("pointerup", () => { held = undefined; });
+    // A swipe down the page that begins here is no change of the step.
+    input.addEventListener("pointercancel", () => { if (held !== undefined) go(held); held = undefined; });
+    return {
+      name: "step",
+      move: (was, is) => `From step ${was} to ${is}.`,
+      row: el("div", { class: "mha-scrubber" },
+        el("label", { for: id }, "training step"), shown, el("div", { class: "mha-scrub" }, input)),
+      follow() {
+        input.value = model.get("step");
+        input.setAttribute("aria-valuetext", spoken(model.get("step")));
+        shown.textContent = spoken(model.get("step"));
+      },
+    };
+  }
+
   // What is shown -------------------------------------------------------------------------------
 
   const cursor = el("line", { y1: 0, y2: 100, class: "mha-cursor" });
   const dot = el("line", { class: "mha-dot" });
-  const loss = el("span", { class: "mha-value" });
+  const loss = el("span", { class: "mha-value mha-loss" });
   const curve = el("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img",
     "aria-label": `Loss over ${run.n_steps} steps, from ${run.losses[0].toFixed(2)} to ${run.losses.at(-1).toFixed(3)}` },
     el("line", { x1: 0, x2: 100, y1: 100, y2: 100, class: "mha-line" }),
@@ -69,23 +110,23 @@ function render(context) {
     el("polyline", { class: "mha-curve", points: run.losses.map((value, i) =>
       `${across(i + 1)},${down(value)}`).join(" ") }),
     dot);
+  step.row.querySelector(".mha-scrub").prepend(curve);
+  step.row.append(el("p", { class: "mha-axis", "aria-hidden": "true" },
+    el("span", {}, "loss ", loss), el("span", {}, `drawn from 0 to ${run.highest.toFixed(2)}`)));
   function across(at) { return (100 * at) / run.n_steps; }
   function down(value) { return 100 - (100 * value) / run.highest; }
 
-  const jobs = run.jobs.map((job) => newMeter(job, run.job_chance));
+  const jobs = run.jobs.map((job) => newMeter(job, run.job_chance, false));
   const group = unique("head");
   const cards = Array.from({ length: count }, (_, i) => newCard(i));
-  const maps = el("div", { role: "radiogroup", "aria-label": "Head shown large" });
-  for (let layer = 0; layer < run.n_layers; layer++) {
-    if (run.n_layers > 1) maps.append(el("p", { class: "mha-layer-name" }, `Layer ${layer + 1}`));
-    maps.append(el("div", { class: "mha-layer" },
-      ...cards.slice(layer * run.n_heads, (layer + 1) * run.n_heads).map((card) => card.figure)));
-  }
+  const maps = el("div", { class: "mha-layer", role: "radiogroup", "aria-label": "Head shown large" },
+    ...cards.map((card) => card.figure));
 
   const large = el("canvas", { role: "img" });
   const largeName = el("figcaption", {});
+  const spread = el("p", { class: "mha-note mha-spread" });
   const largeScores = run.scores.map((score, i) => newMeter(score, run.chance[i]));
-  const letters = (side) => el("div", { class: `mha-letters ${side}`, "aria-hidden": "true" },
+  const letters = (side) => el("div", { class: `mha-letters ${side}`, "aria-hidden": "true", style: `--n:${n}` },
     ...run.tokens.map((token, i) => el("span", i === run.marked ? { class: "mha-star" } : {}, token)));
   const table = el("div", { class: "mha-table", tabindex: 0, role: "region",
     "aria-label": `Scores of all heads: ${run.jobs.join(", ")}` });
@@ -93,7 +134,7 @@ function render(context) {
   numbers.addEventListener("toggle", () => drawTable());
 
   // A bar from 0 to 1 with a line at the chance level.
-  function newMeter(label, chance) {
+  function newMeter(label, chance, written = true) {
     const fill = el("span", { class: "mha-fill" }), value = el("span", { class: "mha-value" });
     const row = el("div", { class: "mha-meter" }, el("span", {}, label),
       el("span", { class: "mha-track", "aria-hidden": "true" }, fill,
@@ -101,7 +142,7 @@ function render(context) {
     function set(number, leads = false) {
       fill.style.width = `${100 * number}%`;
       value.replaceChildren(leads ? el("b", {}, number.toFixed(2)) : number.toFixed(2),
-        el("span", { class: "mha-chance" }, ` chance ${chance.toFixed(2)}`));
+        written ? el("span", { class: "mha-chance" }, ` chance ${chance.toFixed(2)}`) : "");
     }
     return { row, set };
   }
@@ -110,20 +151,16 @@ function render(context) {
     const canvas = el("canvas", { role: "img" });
     const role = el("b", { class: "mha-role" });
     const chosen = radio(model, "head", group, i, headName(i));
-    const values = run.scores.map(() => el("span", { class: "mha-value" }));
+    const layer = run.n_layers > 1 ? `${Math.floor(i / run.n_heads) + 1}-` : "";
     const figure = el("figure", { class: "mha-card" },
-      el("figcaption", {}, chip(i, `head ${(i % run.n_heads) + 1}`), " ", role),
-      el("div", { class: "mha-canvas" }, canvas),
-      el("div", { class: "mha-scores" }, ...run.scores.flatMap((score, s) => [el("span", {}, score),
-        values[s], el("span", { class: "mha-chance" }, `(${run.chance[s].toFixed(2)})`)])),
-      chosen.input);
+      el("figcaption", {}, chip(i, `head ${layer}${(i % run.n_heads) + 1}`)),
+      el("div", { class: "mha-canvas" }, canvas), role, chosen.input);
     function set() {
       const called = drawn.named(i);
       paint(i, canvas);
       role.textContent = called;
       figure.classList.toggle("mha-named", called !== "");
       chosen.input.setAttribute("aria-label", called ? `${headName(i)}, ${called}` : headName(i));
-      values.forEach((node, s) => node.replaceChildren(number(i, s)));
     }
     return { figure, set, follow: chosen.follow };
   }
@@ -136,8 +173,12 @@ function render(context) {
   function paint(i, canvas) {
     pixels(n, n, (row, column) => (run.causal && column > row ? [0, 0, 0, 0]
       : weightColour(drawn.weights[(i * n + row) * n + column] / 255)),
-    `Attention map of ${headName(i)}, ${n} query rows by ${n} key columns`, canvas);
+    `Attention map of ${headName(i)}: ${described(i)}`, canvas);
   }
+
+  // Where the weight of a head lies, in words.
+  const described = (i) => `${drawn.named(i) || "no clear role"}; ${run.scores.map((score, s) =>
+    `${score} ${drawn.score(i, s).toFixed(2)}`).join(", ")}`;
 
   function draw({ weights, roles: codes, scores, loss: lossNow, measures }) {
     drawn = { weights, score: (i, s) => scores[s * count + i], named: (i) => run.names[codes[i]] };
@@ -178,6 +219,9 @@ function render(context) {
     const i = Math.min(model.get("head"), count - 1), called = drawn.named(i);
     cards.forEach((card) => card.follow());
     largeName.replaceChildren(chip(i, headName(i)), " ", el("b", {}, called || "no clear role"));
+    spread.textContent = called !== "broad" ? "" : run.causal
+      ? "Dark, since it looks alike at all that it may see."
+      : `Dark, since it looks at all ${n} tokens alike: about 1/${n} each.`;
     paint(i, large);
     largeScores.forEach((meter, s) => meter.set(drawn.score(i, s), leads(i, s)));
   }
@@ -203,38 +247,34 @@ function render(context) {
     quiet: () => timer !== undefined,
   });
   view.section.classList.add("mha-training");
-  view.section.querySelector(".mha-controls").append(button);
   view.section.addEventListener("keydown", (event) => {
     if (event.key === "Escape") stop("Paused.");
   });
   view.section.addEventListener("input", (event) => {
     if (event.target.type === "range") stop();
   });
-  const sign = run.marked === null ? "" : ", ★ the marked token";
+  const sign = run.marked === null ? "" : ", ★ the marked one";
+  view.section.querySelector(".mha-controls").append(
+    el("div", { class: "mha-jobs" }, el("p", {}, `accuracy; chance ${run.job_chance.toFixed(2)}`), ...jobs.map((job) => job.row)), button);
+  numbers.append(el("p", { class: "mha-note" }, `Maps: one sequence; numbers: mean over ${run.n_sequences} ` +
+    `that were not trained on; curve: loss in training, mean of ${run.smoothing} steps. ` +
+    `Chance: a head that looks at all tokens alike. A head is named after a score above ${run.named_mass}, ` +
+    `and “broad” if there is none and its entropy is above ${run.broad_entropy}.`));
   view.result.append(
-    el("div", { class: "mha-progress" },
-      el("figure", { class: "mha-bars" }, el("figcaption", {}, "Loss ", loss,
-        el("span", { class: "mha-chance" }, `, drawn from 0 to ${run.highest.toFixed(2)}`)),
-        curve, el("p", { class: "mha-axis", "aria-hidden": "true" },
-          el("span", {}, "0"), el("span", {}, "step of training"), el("span", {}, run.n_steps))),
-      el("div", { class: "mha-jobs" }, el("p", {}, "Accuracy"), ...jobs.map((job) => job.row))),
-    el("p", { class: "mha-step" }, el("b", {}, "Every head’s attention"),
-      " on one example. Choose a head to see it large."),
-    maps,
     el("div", { class: "mha-chosen" },
       el("figure", {}, largeName,
         el("div", { class: "mha-large" }, letters("mha-across"), letters("mha-down"),
           el("div", { class: "mha-canvas" }, large))),
       el("div", {}, ...largeScores.map((meter) => meter.row), weightKey(),
-        el("p", { class: "mha-note" }, `Rows are queries (who asks), columns are keys (who is looked at). ` +
-          `Letters are symbols${sign}${run.causal ? "; no token may look ahead" : ""}.`))),
-    el("p", { class: "mha-note" }, `Maps: one sequence; numbers: mean over ${run.n_sequences} ` +
-      `that were not trained on; curve: loss in training, mean of ${run.smoothing} steps. ` +
-      `Chance, in brackets: a head that looks at all tokens alike. A head is named after a score above ${run.named_mass}, ` +
-      `and “broad” if there is none and its entropy is above ${run.broad_entropy}.`),
-    numbers);
-  model.on("change:head", drawLarge);
-  signal?.addEventListener("abort", () => model.off("change:head", drawLarge));
+        el("p", { class: "mha-note" }, `A row asks, a column is looked at. Letters are symbols${sign}.`), spread)),
+    maps, numbers);
+  const chosen = () => {
+    drawLarge();
+    const i = Math.min(model.get("head"), count - 1);
+    view.say(`${titled(headName(i))}: ${described(i)}.`);
+  };
+  model.on("change:head", chosen);
+  signal?.addEventListener("abort", () => model.off("change:head", chosen));
   view.redraw();
 }
 

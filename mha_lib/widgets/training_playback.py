@@ -20,9 +20,11 @@ class TrainingPlayback(FrameWidget):
     run : mha_lib.learning.experiments.Run
         A trained model with at least 2 snapshots, such as ``run_three_jobs(n_snapshots=25)``.
     step : int, optional
-        Step of training shown first.  It must be a snapshot's.  None = the first snapshot's.
-    head : int, default 0
-        The head shown large, counted from 0 through all layers.
+        Step of training shown first.  It must be a snapshot's.  None = the first at which the head
+        has a role, or else the last.
+    head : int, optional
+        The head shown large, counted from 0 through all layers.  None = the one whose attention to
+        one place grows most in training.
 
     Notes
     -----
@@ -51,7 +53,7 @@ class TrainingPlayback(FrameWidget):
     head = Whole(0, minimum=0)
     _run = traitlets.Dict().tag(sync=True)  # what stays the same throughout training
 
-    def __init__(self, run: Run, step: Integer | None = None, head: Integer = 0) -> None:
+    def __init__(self, run: Run, step: Integer | None = None, head: Integer | None = None) -> None:
         if not isinstance(run, Run):
             raise TypeError(
                 f"run must be a Run of mha_lib.learning.experiments, not {type(run).__name__}: "
@@ -69,7 +71,9 @@ class TrainingPlayback(FrameWidget):
             )
         self._snapshots = dict(sorted(snapshots.items()))
         self._fixed = _fixed(run)
-        super().__init__(step=next(iter(self._snapshots)) if step is None else step, head=head)
+        head = _growing(self._snapshots) if head is None else head
+        super().__init__(step=next(iter(self._snapshots)), head=head)
+        self.step = self._first_named() if step is None else step
         self._run = self._fixed
         self.recompute()
         self.follow_settings()
@@ -99,6 +103,12 @@ class TrainingPlayback(FrameWidget):
         """Return the `mha_lib.learning.Snapshot` of the present step."""
         return self._snapshots[self.step]
 
+    def _first_named(self):
+        """Return the first step at which the chosen head has a role; the last if at none."""
+        roles = {step: head_roles(s.scores).flat[self.head] for step, s in self._snapshots.items()}
+        final = roles[max(roles)]
+        return next((step for step, role in roles.items() if role and role == final), max(roles))
+
     def choices(self):
         return {"step": list(self._snapshots)}
 
@@ -119,18 +129,22 @@ class TrainingPlayback(FrameWidget):
         return ""
 
     def picture(self):
-        steps = list(self._snapshots)
-        maps = []
-        for step in (steps[0], steps[-1]):
+        rows = []
+        steps = [min(self._snapshots), max(self._snapshots)]
+        for step in steps:
             snapshot = self._snapshots[step]
-            for layer, head in np.ndindex(snapshot.weights.shape[:2]):
-                scores = ", ".join(f"{k} {v[layer, head]:.2f}" for k, v in snapshot.scores.items())
-                alt = (
-                    f"Attention map of layer {layer + 1} head {head + 1} after step {step}: "
-                    f"{scores}."
+            roles = head_roles(snapshot.scores)
+            maps = []
+            for place in np.ndindex(snapshot.weights.shape[:2]):
+                scores = ", ".join(f"{k} {v[place]:.2f}" for k, v in snapshot.scores.items())
+                name = "layer {} head {}".format(*np.add(place, 1))
+                alt = f"Attention map of {name} after step {step}: {scores}."
+                image = _picture.weight_map(snapshot.weights[place], alt, width=92)
+                maps.append(
+                    '<span style="display: inline-block; width: 6.5rem; vertical-align: top">'
+                    f"{image}<br><small>{name}<br><b>{roles[place]}</b></small></span>"
                 )
-                maps.append(_picture.weight_map(snapshot.weights[layer, head], alt, width=96))
-        half = len(maps) // 2
+            rows.append(f"<p>After step {step}:</p><div>{' '.join(maps)}</div>")
         losses, highest = self._fixed["losses"], self._fixed["highest"]
         loss = _picture.lines(
             [("loss", losses, "")],
@@ -139,10 +153,18 @@ class TrainingPlayback(FrameWidget):
             f"The loss falls from {losses[0]:.2f} to {losses[-1]:.3f}.",
         )
         return _picture.figure(
-            f"{loss}<div>{' '.join(maps[:half])}</div><div>{' '.join(maps[half:])}</div>",
+            loss + "".join(rows),
             f"Loss over training; below, the attention maps of all heads after step {steps[0]} and "
             f"after step {steps[-1]}: query rows, key columns, from 0 (dark) to 1 (light).",
         )
+
+
+def _growing(snapshots):
+    """Return the head whose score for one place, of all places, grows most."""
+    first, *_, last = snapshots.values()
+    sharp = [score for score in last.scores if score != "entropy"]
+    growth = np.max([last.scores[score] - first.scores[score] for score in sharp], axis=0)  # (L, h)
+    return int(growth.argmax())
 
 
 def _fixed(run):

@@ -1237,6 +1237,8 @@ BAD_CALLS = [
     # pictures
     (lambda: draw_mechanism(x=ones(6)), ValueError, ["x has shape (6,)", "x[None]"],
      lambda: draw_mechanism(x=ones(6)[None]).text),
+    (lambda: draw_mechanism(tokens=["a"]), ValueError, ["tokens has size 1", "x axis n"],
+     lambda: draw_mechanism(tokens=list("abcd")).text),
     (lambda: draw_mechanism(n_heads=4), ValueError, ["n_heads=4", "d=6", "3 or 6"],
      lambda: draw_mechanism(n_heads=3).text),
     (lambda: draw_mechanism(w_v=ones((6, 7))), ValueError, ["w_v has size (6, 7)", "(6, 6)"],

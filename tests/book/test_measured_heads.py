@@ -346,6 +346,7 @@ def test_what_chapter_5_says_of_relations_in_words(heads):
     carried = heads["relations"]["natural"][0]["heads of made-up text"]
     for line in (*own.values(), *ewt.values(), *gum.values()):
         assert line["interval"][0] > np.mean(line["untrained"]), "far above untrained heads"
+    assert [own[name]["n"] for name in ("preposition → noun", "auxiliary → verb")] == [15, 7]
     assert own["adjective → noun"]["head"] == carried["adjective → noun"]["head"] == "4-2"
     lost = 1 - carried["adjective → noun"]["accuracy"] / own["adjective → noun"]["accuracy"]
     assert 0.28 < lost < 0.38, "about a third of its hits"
@@ -378,6 +379,8 @@ def test_what_chapter_5_says_of_removal_in_words(heads):
     assert abs(found["one head a layer"]["loss"] - found["loss without any"]["loss"]) < 0.01
     nearer = [one["paraphrase nearer than its decoy"] for one in found["found"].values()]
     assert [round(one * found["n triplets"]) for one in nearer] == [13, 4]
+    assert found["greedy"]["removed below a loss of"]["3%"] == 31, "the quick version"
+    assert round(found["loss without any"]["loss"], 2) == 0.14, "the quick version"
 
 
 def test_what_chapter_5_says_of_he_for_she(heads):

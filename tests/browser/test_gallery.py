@@ -76,9 +76,62 @@ def test_a_head_from_the_list_shows_its_measures(gallery):
         for one in MEASURED["heads"][HEADS.index("3-1")]["measures"]
         if one["text"] == "UD English-EWT"
     )
-    line = gallery.locator(".mha-measures").inner_text()
-    assert f"object → verb: {two_digits(found['value'])}" in line
-    assert f"n = {found['n']}; best offset {two_digits(found['offset'])}" in line
+    measures = gallery.locator(".mha-measures")
+    row = measures.get_by_role("row").filter(has_text="object → verb, UD English-EWT")
+    numbers = [two_digits(found[key]) for key in ("value", "offset", "rule", "untrained")]
+    assert row.get_by_role("cell").all_inner_texts() == [*numbers, str(found["n"])]
+
+
+def test_a_pointer_shows_a_word_and_a_click_chooses_it(gallery):
+    words, weights = attention(0)
+    head = weights[HEADS.index("2-4")]
+    shown = gallery.locator(".mha-share")
+    new = gallery.get_by_role("radio", name="new")
+    new.hover()
+    expected = ["" if w < 0.02 else two_digits(w) for w in head[words.index("new") + 1, 1:-1]]
+    assert shown.all_inner_texts() == expected
+    gallery.get_by_label("Compare with").hover()
+    expect(gallery, 0, "2-4", words.index("she"))
+    new.click()
+    gallery.get_by_label("Compare with").hover()
+    expect(gallery, 0, "2-4", words.index("new"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [688, 350, 288])
+def test_no_setting_moves_the_page(open_static, width):
+    page = open_static(
+        HeadGallery(MEASURED, word="she"), viewport={"width": width + 32, "height": 800}
+    ).page
+    gallery = page.locator(".mha-gallery")
+    heights = {gallery.bounding_box()["height"]}
+    for head in (*range(0, 72, 5), HEADS.index("3-9")):
+        gallery.get_by_label("Head", exact=True).select_option(str(head))
+        for other in ("-1", str(HEADS.index("3-9"))):
+            gallery.get_by_label("Compare with").select_option(other)
+            heights.add(gallery.bounding_box()["height"])
+    gallery.get_by_role("radio").last.click()
+    heights.add(gallery.bounding_box()["height"])
+    assert len(heights) == 1
+
+
+def test_words_that_do_not_fit_into_a_line_stand_in_a_column(open_static):
+    page = open_static(
+        HeadGallery(MEASURED, word="she"), viewport={"width": 688, "height": 800}
+    ).page
+    words = page.locator(".mha-sentence").get_by_role("radio")
+
+    def places():
+        boxes = [word.bounding_box() for word in words.all()]
+        return len({box["x"] for box in boxes}), len({box["y"] for box in boxes})
+
+    assert places() == (12, 1)
+    page.set_viewport_size({"width": 350, "height": 800})
+    page.wait_for_timeout(200)
+    assert places() == (1, 12)
+    for line in page.locator(".mha-arcs path").all():
+        box = line.bounding_box()
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= 350
 
 
 def test_lines_are_as_thick_as_the_attention(gallery):
@@ -121,7 +174,9 @@ def test_fits_and_has_no_accessibility_violation(open_static, width, colours):
     page.add_script_tag(path=AXE)
     assert page.evaluate(RUN_AXE) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for target in page.locator(".mha-gallery").locator("button, select, input").all():
+    for target in (
+        page.locator(".mha-gallery").locator("button:not(.mha-link), select, input").all()
+    ):
         box = target.bounding_box()
         assert box["height"] >= 44, target
         assert box["width"] >= 30, target

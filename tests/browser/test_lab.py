@@ -1,6 +1,7 @@
 """The widgets in a live JupyterLab, with a kernel."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -16,7 +17,9 @@ import pytest
 from mha_lib import attention_cost, multi_head_attention
 from mha_lib.widgets import HeadSplitter
 from tests.browser.conftest import ROOT, Visit
-from tests.browser.test_widgets import open_numbers, settings, shown_weights, slider
+from tests.browser.moves import slider
+from tests.browser.test_head_splitter import open_numbers, shown_weights
+from tests.browser.test_widgets import settings
 
 CELLS = [
     "from mha_lib.widgets import Budget, HeadSplitter\n"
@@ -153,17 +156,17 @@ def test_widget_lives_in_jupyterlab(notebook):
     heads.press("ArrowRight")
     expect(widget, 5, 20, words)
     heads.press("ArrowRight")
-    widget.get_by_text("n_heads=6 does not divide d=20").wait_for()
+    widget.locator(".mha-sentence", has_text="6 does not divide 20").wait_for()
     heads.press("ArrowLeft")
 
     # Marking a token reaches Python, and so do the settings.
-    widget.get_by_role("radio", name="opened").click()
+    widget.get_by_role("radio", name="opened, token 2").click()
     cell = notebook.run(3)
     cell.locator(".jp-OutputArea-output", has_text="Python has 5 20 1").wait_for()
 
     # The reader's own words.
     notebook.run(4)
-    widget.get_by_role("radio", name="d", exact=True).wait_for()
+    widget.get_by_role("radio", name="d, token 4", exact=True).wait_for()
     expect(widget, 5, 20, ["a", "b", "c", "d"], token=1)
 
 
@@ -173,7 +176,7 @@ def test_number_of_tokens_outside_the_grid_is_counted_by_the_kernel(notebook):
     widget.wait_for(timeout=60_000)
     notebook.run(6)
     widget.locator(
-        ".mha-count", has_text=f"{attention_cost(777, 512, 8).matmul_flops:,}"
+        ".mha-digits", has_text=f"{attention_cost(777, 512, 8).matmul_flops:,}"
     ).wait_for()
     assert settings(widget)["tokens n"] == "777"
     assert notebook.window.foreign == []
@@ -209,13 +212,14 @@ def test_an_answer_like_the_one_before_is_shown_too(notebook):
     answered(widget, "score of the marked token", "1000.75")
     assert widget.get_attribute("data-source") == "kernel"
 
-    for number, name, label, value, problem in (
-        (9, "Budget", "tokens n", "4,096", "n_heads=3 does not divide d=640"),
-        (10, "Head splitter", "heads h", "7", "n_heads=7 does not divide d=15"),
+    for number, name, label, value, where, problem in (
+        (9, "Budget", "tokens n", "4,096", ".mha-problem", "h = 3 heads cannot share d = 640"),
+        (10, "Head splitter", "heads h", "7", ".mha-sentence", "7 does not divide 15"),
     ):
         widget = notebook.run(number).get_by_role("region", name=name, exact=True)
-        widget.get_by_text("Impossible: ").wait_for(timeout=60_000)
+        impossible = re.compile("does not divide|cannot share")
+        widget.locator(where, has_text=impossible).wait_for(timeout=60_000)
         slider(widget, label).focus()
         slider(widget, label).press("ArrowRight")
         answered(widget, label, value)
-        assert problem in widget.locator(".mha-problem").inner_text()
+        assert problem in widget.locator(where).inner_text()

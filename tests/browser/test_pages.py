@@ -41,6 +41,41 @@ LEAVE_ONE_OF_EACH_LOOK = """() => {
   alike.forEach((text) => text.remove());
 }"""
 
+# Words outside the window, or cut by what does not scroll, or by what scrolls and cannot take the
+# focus.  A table of results may not scroll at all, but in large type.
+FIND_WHAT_IS_CUT = """(inLargeType) => {
+  const width = document.documentElement.clientWidth, found = new Set();
+  const shown = { visibilityProperty: true, opacityProperty: true };
+  const unseen = ".visually-hidden, noscript, script, style, mjx-assistive-mml";
+  const focusable = (box) => box.tabIndex >= 0 || box.querySelector("a[href], button, input");
+  const place = document.querySelector("main");
+  const words = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+  for (let text = words.nextNode(); text; text = words.nextNode()) {
+    const parent = text.parentElement;
+    if (!text.data.trim() || !parent.checkVisibility(shown) || parent.closest(unseen)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    for (const { left, right, width: wide, height } of range.getClientRects()) {
+      if (wide < 1 || height < 1) continue;
+      let [from, to, by, isReadOut] = [left, right, "", false];
+      for (let box = parent; box && box !== document.body; box = box.parentElement) {
+        const { overflowX, display, clipPath } = getComputedStyle(box);
+        isReadOut ||= clipPath === "inset(50%)"; // and not seen
+        const frame = box.getBoundingClientRect();
+        const fits = from >= frame.left - 1.5 && to <= frame.right + 1.5;
+        if (overflowX === "visible" || display === "inline" || fits) continue;
+        const scrolls = ["auto", "scroll"].includes(overflowX) && focusable(box);
+        const isTable = !inLargeType && box.querySelector("table.results");
+        if (!scrolls || isTable) by = box.className || box.tagName;
+        [from, to] = [Math.max(from, frame.left), Math.min(to, frame.right)];
+      }
+      if (to > width + 1 || from < -1) by = "the window";
+      if (by && !isReadOut) found.add(`“${text.data.trim().slice(0, 40)}” is cut by ${by}`);
+    }
+  }
+  return [...found];
+}"""
+
 
 # What holds in some look or other ----------------------------------------------------------------
 
@@ -66,6 +101,18 @@ def formulas_and_icons_are_drawn(window):
 def does_not_scroll_sideways(window):
     width = window.page.viewport_size["width"]
     assert window.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def nothing_is_cut(window):
+    assert window.page.evaluate(FIND_WHAT_IS_CUT, False) == []
+
+
+def nothing_is_cut_in_large_type(window):
+    window.page.evaluate("document.documentElement.style.fontSize = '200%'")
+    window.page.wait_for_timeout(500)  # as below
+    found = window.page.evaluate(FIND_WHAT_IS_CUT, True)
+    window.page.evaluate("document.documentElement.style.fontSize = ''")
+    assert found == []
 
 
 def names_of_parameters_stay_whole(window):
@@ -128,7 +175,7 @@ def widgets_have_pictures_with_texts(window):
 
 ALWAYS = [asks_nobody, complains_of_nothing]
 CALM = [colours_are_the_readers, nothing_moves]
-NARROW = [does_not_scroll_sideways, names_of_parameters_stay_whole, code_is_not_cut_on_paper]
+NARROW = [nothing_is_cut, does_not_scroll_sideways, names_of_parameters_stay_whole]
 STILL = {"reduced_motion": "reduce"}
 # Options of the window, and the checks at each width.
 LOOKS = {
@@ -141,7 +188,21 @@ LOOKS = {
         {1280: [formulas_and_icons_are_drawn, *CALM, texts_stand_out]},
     ),
     # A phone, and a window of 1280 pixels enlarged four times.
-    "narrow": (STILL, {390: NARROW, 320: [*NARROW, *CALM, has_no_violation]}),
+    "narrow": (
+        STILL,
+        {390: NARROW, 320: [*NARROW, code_is_not_cut_on_paper, *CALM, has_no_violation]},
+    ),
+    # One window that is drawn ever narrower; with `make screens`.
+    "ever narrower": (
+        STILL,
+        {
+            1280: [nothing_is_cut, nothing_is_cut_in_large_type],
+            768: [nothing_is_cut],
+            390: [nothing_is_cut, has_no_violation],
+            360: [nothing_is_cut],
+            320: [nothing_is_cut, has_no_violation],
+        },
+    ),
     "without JavaScript": (
         {"java_script_enabled": False},
         {1280: [widgets_have_pictures_with_texts]},
@@ -158,7 +219,8 @@ def looks():
         alive = "static-widget" in text
         for look in LOOKS:
             if alive or look != "without JavaScript":
-                yield pytest.param(page, look, id=f"{page}, {look}")
+                marks = [pytest.mark.slow] if look == "ever narrower" else []
+                yield pytest.param(page, look, id=f"{page}, {look}", marks=marks)
 
 
 @pytest.mark.parametrize(("page", "look"), [*looks()])

@@ -288,7 +288,7 @@ def test_another_tool_loses_no_figure_to_the_backend_that_is_set(backend, monkey
     monkeypatch.setenv("MPLBACKEND", backend)
     notebook = notebook_of(PAGE)
     NotebookClient(notebook, timeout=60).execute()
-    assert any("image/png" in output.get("data", ()) for output in notebook.cells[0].outputs)
+    assert any("image/svg+xml" in output.get("data", ()) for output in notebook.cells[0].outputs)
     assert [output.text for output in notebook.cells[0].outputs if "text" in output] == [
         "é True True\n"
     ]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mha_lib import causal_mask, combine_masks, padding_mask
+from mha_lib import _check, causal_mask, combine_masks, padding_mask
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])
@@ -50,3 +50,11 @@ def test_a_combined_mask_is_new_and_its_parts_are_left_alone(awkward):
     assert_array_equal(combined, part, strict=True)
     assert not np.shares_memory(combined, part)
     combined[0, 1] = True  # it may be written to
+
+
+@pytest.mark.parametrize(
+    ("lengths", "n"), [([3] * 7, _check.MOST_ENTRIES // 7 + 1), ([], _check.MOST_ENTRIES + 1)]
+)
+def test_a_mask_that_no_memory_holds_is_refused_before_it_is_made(lengths, n):
+    with pytest.raises(ValueError, match=f"n={n} asks for .* numbers at once"):
+        padding_mask(lengths, n)

@@ -51,7 +51,7 @@ def test_the_measurement_is_whole():
 
 
 def test_blocks_are_lean_and_faster_than_the_loop():
-    """The page prints which of the tighter aims are reached."""
+    """Looser than what was aimed at, 0.35: the next measurement may be of another machine."""
     for row in measured()["sizes"]:
         if row["n"] >= 1024:
             assert row["ms"]["mha_lib"] <= 0.4 * row["ms"]["the document's loop"], row["n"]
@@ -87,7 +87,7 @@ from time import process_time
 from bench import attention as bench
 makers = bench.ours, bench.products_and_exp, bench.document
 runs = [make(*bench.inputs(1024, 512), 8) for make in makers]
-for run in 7 * runs:
+for run in 15 * runs:
     began = process_time()
     run()
     print(process_time() - began)

@@ -27,6 +27,8 @@ def test_colours_follow_the_theme(drawn):
     for light, _ in TOKENS.values():
         assert light not in html
     assert HEAD_COLOURS[0].lower() in html  # a head's colour is the same everywhere
+    used = {colour.upper() for colour in re.findall("#[0-9a-f]{6}", html)}
+    assert used <= set(HEAD_COLOURS), "another colour would be the same in the dark"
     assert 'aria-label="Says &quot;what&quot;"' in html
 
 

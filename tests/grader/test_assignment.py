@@ -190,10 +190,9 @@ def test_the_way_to_install_is_on_the_students_page(source):
 def test_the_question_and_the_rubric_quote_what_chapter_4_measured(source):
     chapter = next(path for path in notebooks.PATHS if path.stem.startswith("04"))
     printed = " ".join(
-        output.text
+        output.text if output.output_type == "stream" else output.data["text/plain"]
         for cell in read(chapter).cells
         for output in cell.get("outputs", [])
-        if output.output_type == "stream"
     )
     assert re.search(r"an even head .* 0\.06 ", printed)
     assert re.search(r"before +0\.\d\d +0\.15 ", printed)

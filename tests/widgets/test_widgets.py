@@ -37,7 +37,13 @@ from mha_lib.widgets import (
     _picture,
 )
 from mha_lib.widgets._base import FOLDER
-from mha_lib.widgets.one_distribution import combined_errors
+from mha_lib.widgets.one_distribution import (
+    MINUS,
+    TIMES,
+    combination,
+    combined,
+    combined_errors,
+)
 from mha_lib.widgets.training_playback import smoothed, symbol
 
 
@@ -77,36 +83,61 @@ def weights_of(widget, n_heads, d):
 # Numbers -----------------------------------------------------------------------------------------
 
 
+def matrices(widget, d):
+    """Return Q, K, V and W_O of a width as the head splitter draws them, from 0 to 1."""
+    n, start = len(widget.tokens), 0
+    for width in widget._widths:
+        layout = [(name, "|u1", (n, width)) for name in "qkv"] + [("w_o", "|u1", (width, width))]
+        if width == d:
+            drawn = unpacked(widget._matrices[start:], layout)
+            return {name: matrix / 255 for name, matrix in drawn.items()}
+        start += 3 * n * width + width**2
+    pytest.fail(f"nothing of width {d}")
+
+
 def test_head_splitter_holds_the_weights_of_every_possible_pair():
     widget = HeadSplitter(tokens=["she", "opened", "it"])
-    pairs = [(h, d) for h in range(1, 9) for d in widget.choices()["d"]]
-    possible = [(h, d) for h, d in pairs if d % h == 0]
-    at = {pair: places(widget, ["n_heads", "d"], *pair) for pair in pairs}
-    assert set(widget._index) == {at[pair] for pair in possible}
-    assert set(widget._problems) == {at[pair] for pair in set(pairs) - set(possible)}
-    for h, d in possible:
-        got = frame(widget, h, d)["weights"]
-        np.testing.assert_allclose(got, weights_of(widget, h, d), rtol=0, atol=1e-7)
-        assert got.shape == (h, 3, 3)
+    assert widget.choices()["d"] == [4, 6, 8, 10, 12, 14, 15, 16, 18, 20, 24, 30]
+    assert not widget._problems
+    for h, d in ((h, d) for h in range(1, 9) for d in widget.choices()["d"]):
+        got = frame(widget, h, d)
+        if d % h:
+            assert got == {}
+            continue
+        hundredths = 100 * weights_of(widget, h, d)
+        np.testing.assert_allclose(got["weights"], hundredths, rtol=0, atol=0.5)
+        assert got["weights"].shape == (h, 3, 3)
+
+
+def relative(matrix):
+    return np.abs(matrix) / np.abs(matrix).max()
 
 
 def test_head_splitter_draws_the_arrays_that_it_says(rng):
     x, *w = (rng.normal(size=(6, 6)) for _ in range(5))
     widget = HeadSplitter(x=x[:5], w_q=w[0], w_k=w[1], w_v=w[2], w_o=w[3], n_heads=3)
-    drawn = live(widget)
+    drawn = {name: matrix / 255 for name, matrix in live(widget).items() if name != "weights"}
     expected = {
         "q": x[:5] @ w[0],
         "k": x[:5] @ w[1],
         "v": x[:5] @ w[2],
-        "merged": multi_head_attention(x[:5], *w[:3], np.eye(6), 3),
         "w_o": w[3],
+        "merged": multi_head_attention(x[:5], *w[:3], np.eye(6), 3),
         "out": multi_head_attention(x[:5], *w[:4], 3),
     }
-    assert set(drawn) == {"weights", *expected}
+    drawn |= matrices(widget, 6)
+    assert set(drawn) == set(expected)
     for name, matrix in expected.items():
-        relative = np.abs(matrix) / np.abs(matrix).max()
-        np.testing.assert_allclose(drawn[name] / 255, relative, atol=0.002, err_msg=name)
+        np.testing.assert_allclose(drawn[name], relative(matrix), atol=0.002, err_msg=name)
     assert not widget._random
+
+
+def test_head_splitter_has_the_columns_of_every_width():
+    widget = HeadSplitter(tokens=["she", "opened", "it"])
+    for d in widget.choices()["d"]:
+        x, w_q, *_, w_o = widget.arrays(d)
+        np.testing.assert_allclose(matrices(widget, d)["q"], relative(x @ w_q), atol=0.002)
+        np.testing.assert_allclose(matrices(widget, d)["w_o"], relative(w_o), atol=0.002)
 
 
 def test_head_splitter_computes_what_is_not_in_the_grid():
@@ -114,10 +145,14 @@ def test_head_splitter_computes_what_is_not_in_the_grid():
     widget.n_heads, widget.d = 5, 35
     assert 35 not in widget._choices["d"]
     assert widget._live_settings == {"n_heads": 5, "d": 35}
-    np.testing.assert_allclose(
-        live(widget)["weights"], weights_of(widget, 5, 35), rtol=0, atol=1e-7
-    )
+    hundredths = 100 * weights_of(widget, 5, 35)
+    np.testing.assert_allclose(live(widget)["weights"], hundredths, rtol=0, atol=0.5)
     np.testing.assert_array_equal(widget.weights(), weights_of(widget, 5, 35))
+    x, _, w_k, *_ = widget.arrays(35)
+    np.testing.assert_allclose(matrices(widget, 35)["k"], relative(x @ w_k), atol=0.002)
+    widget.n_heads = 6  # impossible, and its columns are there
+    assert live(widget) == {}
+    assert matrices(widget, 35)["q"].shape == (2, 35)
 
 
 def test_head_splitter_follows_new_tokens():
@@ -125,26 +160,92 @@ def test_head_splitter_follows_new_tokens():
     widget.tokens = ["she", "left"]
     assert widget.token == 1
     assert frame(widget, 1, 4)["weights"].shape == (1, 2, 2)
-    assert frame(widget, 1, 4)["q"].shape == (2, 4)
+    assert matrices(widget, 30)["q"].shape == (2, 30)
+    x, w_q, *_ = widget.arrays(4)
+    np.testing.assert_allclose(matrices(widget, 4)["q"], relative(x @ w_q), atol=0.002)
     assert widget.weights().shape == (4, 2, 2)
+
+
+def test_head_splitter_of_the_book_is_small():
+    models = json.loads(page_data(HeadSplitter()))["models"]
+    data = json.dumps(models).encode()
+    assert len(data) <= 75_000
+    assert len(gzip.compress(data)) <= 50_000
+
+
+@pytest.mark.parametrize(
+    ("make", "images", "says"),
+    [
+        # Q, K, V, a map for each head, blends, W_O, output
+        (lambda w: None, 3 + 4 + 3, "16 columns split among 4 heads"),
+        (lambda w: w.set_trait("n_heads", 2), 3 + 2 + 3, "16 columns split among 2 heads"),
+        (lambda w: w.set_trait("d", 8), 3 + 4 + 3, "8 columns split among 4 heads"),
+        (lambda w: w.set_trait("token", 4), 3 + 4 + 3, "where “queen” looks most"),
+        (lambda w: w.set_trait("n_heads", 3), 3, "1 column left over: 3 does not divide 16."),
+        (lambda w: w.set_trait("n_heads", 5), 3, "1 column left over: 5 does not divide 16."),
+        (lambda w: w.set_trait("n_heads", 17), 3, "16 columns left over: 17 does not divide 16."),
+    ],
+)
+def test_the_static_head_splitter_follows_its_settings(make, images, says):
+    widget = HeadSplitter()
+    make(widget)
+    assert widget._picture.count("<img ") == images
+    assert says in widget._picture
+    chips = re.findall(r">head (\d+)<", widget._picture)
+    assert chips == [str(i + 1) for i in range(widget.n_heads if images > 3 else 0)]
+
+
+def test_the_static_head_splitter_says_where_each_head_looks():
+    widget = HeadSplitter()
+    for head, row in enumerate(widget.weights()[:, widget.token]):
+        word, largest = widget.tokens[row.argmax()], row.max()
+        alt = f"Attention map of head {head + 1}, columns {4 * head + 1} to {4 * head + 4}: "
+        assert f"{alt}“she” looks most at “{word}”, {largest:.2f}." in widget._picture
+        assert f"{word}<br>{largest:.2f}" in widget._picture
+
+
+def test_the_static_head_splitter_deals_out_columns_by_head():
+    picture = HeadSplitter(n_heads=2, d=8)._picture
+    data = re.findall(r'alt="Q: [^>]*base64,([^"]+)"', picture)
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(data[0]))))  # (n, d, 4)
+    assert pixels.shape == (11, 8, 4)
+    colours = [to_hex(pixel[:3] / 255).upper() for pixel in pixels[0]]
+    assert colours == ["#0072B2"] * 4 + ["#E69F00"] * 4
 
 
 @pytest.mark.parametrize("n", [4, 16, 36])
 @pytest.mark.parametrize("score", [0, 0.25, 1.5, 6])
 def test_one_distribution_holds_the_errors_of_one_row(n, score):
-    widget = OneDistribution()
-    numbers = frame(widget, score, n, 1)
+    numbers = frame(OneDistribution(), score, n, 1)
     row = np.exp([score] + [0] * (n - 1))
     row /= row.sum()
     fetch, mean = job_errors(row)
+    # The best multiples of the row, by their projections on it.
+    factors = np.array([row[0], 1 / n]) / (row @ row)
     expected = {
-        "fetch_error": fetch, "mean_error": mean, "sum": fetch + mean, "bound": 1 - n**-0.5,
+        "errors": [fetch, mean], "sum": fetch + mean, "bound": 1 - n**-0.5,
         "on_marked": row[:1], "on_others": row[1:2],
+        "factors": factors[:, None], "made": np.outer(factors, row[:2]),
     }  # fmt: skip
     assert set(numbers) == set(expected)
     for name, number in expected.items():
         np.testing.assert_allclose(numbers[name], number, atol=1e-6, err_msg=name)
     assert numbers["sum"] >= numbers["bound"] - 1e-6
+
+
+def test_two_rows_are_offered_and_four_on_demand():
+    assert OneDistribution().choices()["n_heads"] == [1, 2]
+    assert OneDistribution(n_heads=4).choices()["n_heads"] == [1, 2, 4]
+
+
+def test_the_combination_of_two_rows_is_the_one_worked_out_by_hand():
+    # Rows (a, b, b, b) and (1, 1, 1, 1)/4: fetching takes 1/(a - b) of the first and -4b/(a - b)
+    # of the second; averaging takes none of the first.
+    widget = OneDistribution(score=1.0, n=4, n_heads=2)
+    a, b = widget.rows()[0, :2]
+    expected = [[1 / (a - b), -4 * b / (a - b)], [0, 1]]
+    np.testing.assert_allclose(frame(widget, 1.0, 4, 2)["factors"], expected, rtol=1e-5)
+    assert combination([2.5, -0.25]) == f"2.5 {TIMES} row 1 {MINUS} 0.25 {TIMES} row 2"
 
 
 @pytest.mark.parametrize("n_heads", [2, 4])
@@ -171,9 +272,12 @@ def test_combined_errors_of_one_row_are_its_own(rng):
     ],
 )
 def test_the_picture_of_one_distribution_speaks_of_all_its_rows(n_heads, expected):
-    picture = OneDistribution(score=2.0, n=9, n_heads=n_heads)._picture
+    widget = OneDistribution(score=2.0, n=9, n_heads=n_heads)
+    picture = widget._picture
     assert expected in picture
-    assert f"Two errors of {n_heads} row{'s' * (n_heads > 1)}<" in picture
+    assert f"{n_heads} row{'s' * (n_heads > 1)} of weights and two errors<" in picture
+    assert f"fetch = {combination(combined(widget.rows())[0][0])}<" in picture
+    assert picture.count("<rect") == 9 * n_heads
 
 
 def test_frontier_curve_comes_with_n():
@@ -187,16 +291,19 @@ def test_frontier_curve_comes_with_n():
 
 def test_budget_holds_exact_counts():
     widget = Budget()
-    for values in ((128, 512, 8, None), (8192, 1024, 16, 1), (4096, 768, 12, 4)):
+    for values in ((128, 512, 8, None), (8192, 1024, 16, 1), (4096, 768, 12, 2)):
         n, d, h, kv = values
-        counts, ratios = (frame(widget, *values)[name] for name in ("counts", "ratios"))
+        counts, ratios, lengths = frame(widget, *values).values()
         cost, one = attention_cost(n, d, h, n_kv_heads=kv), attention_cost(n, d, 1)
         for i, name in enumerate(
             ("parameters", "matmul_flops", "softmax_entries", "weight_bytes", "score_bytes",
              "kv_cache_bytes")
         ):  # fmt: skip
             assert counts[i] == getattr(cost, name)
-            assert ratios[i] == getattr(cost, name) / getattr(one, name)
+            assert ratios[i] == np.float32(getattr(cost, name) / getattr(one, name))
+            for length, each in zip(lengths[:, i], (cost, one), strict=True):
+                power = 3 + 9 * (length / 255)  # of ten: from a thousand to a million millions
+                assert power == pytest.approx(math.log10(getattr(each, name)), abs=0.018)
     assert widget._labels["counts"][2] == "softmax entries"
 
 
@@ -204,6 +311,13 @@ def test_budget_computes_what_is_not_in_the_grid():
     widget = Budget(n=77, d=60, n_heads=5)
     assert live(widget)["counts"][2] == attention_cost(77, 60, 5).softmax_entries
     assert widget.cost() == attention_cost(77, 60, 5)
+
+
+def test_the_picture_of_the_budget_says_what_heads_add():
+    picture = Budget(n=1024, d=512, n_heads=8, n_kv_heads=1)._picture
+    assert "softmax entries 8.39 M, 8 times one head" in picture
+    assert "key/value cache 524 kB, 0.125 times one head" in picture
+    assert "parameters 1.05 M, as with one head" in Budget()._picture
 
 
 @pytest.mark.parametrize("name", ["three jobs", "induction"])
@@ -329,6 +443,37 @@ def test_pruning_holds_every_number_of_heads(tiny_studies, name):
     assert fixed["greedy"] == seeds[0].greedy.tolist()
     assert fixed["n_seeds"] == len(seeds)
     assert fixed["n_layers"] == (2 if name == "induction" else 1)
+    assert fixed["roles"] is None
+
+
+def test_pruning_runs_as_the_figure_does_and_gives_heads_their_roles(tiny_studies):
+    roles = np.array([["previous token", "broad"], ["induction", ""]])
+    widget = Pruning(tiny_studies, roles={"induction": roles})
+    assert widget.choices()["kept"] == [4, 3, 2, 1, 0]
+    greedy = tiny_studies["induction"].greedy
+    assert widget._studies["induction"]["roles"] == [roles[layer, head] for layer, head in greedy]
+    assert widget._studies["three jobs"]["roles"] is None
+
+
+def test_pruning_is_a_picture_of_the_present_setting(tiny_studies):
+    widget = Pruning(tiny_studies, study="induction")
+    study = tiny_studies["induction"]
+    for kept in (4, 1):
+        widget.kept = kept
+        named = {key: study.curves[key][4 - kept] for key in ("greedy", "ablation", "gradient")}
+        named |= {"path": study.curves["path"][4 - kept], "best choice": study.subsets[2, 4 - kept]}
+        named |= {"mean of all": study.subsets[0, 4 - kept], "no attention": study.subsets[0, 4]}
+        shown = re.findall(r' y="([\d.]+)"[^>]*>([a-z ]+) (\d\.\d\d)<', widget._picture)
+        assert [name for _, name, _ in shown] == list(named)
+        found = [float(value) for *_, value in shown]
+        np.testing.assert_allclose(found, [*named.values()], atol=0.00501)
+        # The higher, the further up, and none on another.
+        heights = [float(y) for y, *_ in shown]
+        assert max(heights) < 232 + 6  # none below the plot
+        order = np.argsort(heights)
+        assert np.diff(np.array(heights)[order]).min() > 17.8
+        assert np.all(np.diff(np.array([*named.values()])[order]) <= 0)
+    assert "var(--mha-curve-3, " in widget._picture
 
 
 def test_pruning_starts_with_all_heads_of_the_first_model(tiny_studies):
@@ -340,11 +485,14 @@ def test_pruning_starts_with_all_heads_of_the_first_model(tiny_studies):
 
 def test_impossible_pairs_say_why_and_what_is_near():
     widget = HeadSplitter(n_heads=5, d=16)
-    assert "n_heads=5 does not divide d=16: use n_heads=4 or 8" in widget._live_problem
-    assert widget._problems[places(widget, ["n_heads", "d"], 5, 16)] == widget._live_problem
-    assert widget._live == b""
+    with pytest.raises(ValueError, match="n_heads=5 does not divide d=16: use n_heads=4 or 8"):
+        widget.weights()
+    assert widget._live == b""  # columns are dealt out, and no head attends
     assert "does not divide" in widget._picture
-    assert "n_kv_heads=4 does not divide n_heads=2" in Budget(n_heads=2, n_kv_heads=4)._live_problem
+    shared = "h = 2 heads cannot share 4 sets of keys and values evenly"
+    assert Budget(n_heads=2, n_kv_heads=4)._live_problem == shared
+    assert Budget(n_heads=3)._live_problem == "h = 3 heads cannot share d = 512 columns evenly"
+    assert shared in Budget(n_heads=2, n_kv_heads=4)._picture
 
 
 @pytest.mark.parametrize(
@@ -357,6 +505,8 @@ def test_impossible_pairs_say_why_and_what_is_near():
         (lambda: HeadSplitter(tokens=[]), ValueError, "tokens has 0 entries"),
         (lambda: HeadSplitter(tokens=["a"] * 33), ValueError, "tokens has 33 entries"),
         (lambda: HeadSplitter(token=11), ValueError, "token=11, but there are 11 tokens"),
+        (lambda: HeadSplitter(head=-1), ValueError, "head=-1 is too small"),
+        (lambda: HeadSplitter(head=1.0), TypeError, "head must be an integer, not float"),
         (lambda: HeadSplitter(seed=-1), ValueError, "seed=-1 is too small"),
         (lambda: HeadSplitter(x=np.ones((3, 4, 5))), ValueError, "x has shape"),
         (lambda: HeadSplitter(x=np.ones((3, 4)), w_q=np.ones((5, 5))), ValueError, "w_q axis"),
@@ -413,6 +563,13 @@ def test_pruning_refuses_what_it_cannot_show(tiny_studies):
         (lambda: Pruning({"a": study}, kept=5), ValueError, "no model has more than 4 heads: use"),
         (lambda: Pruning({"a": study}, kept=-1), ValueError, "kept=-1 is too small"),
         (lambda: Pruning({"a": study}, kept=1.0), TypeError, "kept must be an integer"),
+        (lambda: Pruning({"a": study}, roles=["x"]), TypeError, "roles must be a dict of roles by"),
+        (lambda: Pruning({"a": study}, roles={"b": []}), ValueError, "roles has 'b', which is not"),
+        (
+            lambda: Pruning({"a": study}, roles={"a": ["broad"] * 4}),
+            ValueError,
+            "roles['a'] has shape (4,), but the study's heads are (2, 2): pass what head_roles",
+        ),
     ):
         with pytest.raises(error, match=re.escape(message)):
             make()
@@ -454,7 +611,11 @@ ALL = {
     "HeadSplitter": (lambda *_: HeadSplitter(), "n_heads", (1, 2)),
     "OneDistribution": (lambda *_: OneDistribution(), "n_heads", (4, 2)),
     "Budget": (lambda *_: Budget(), "n_heads", (1, 2)),
-    "TrainingPlayback": (lambda runs, _: TrainingPlayback(runs["induction"]), "step", (33, 4)),
+    "TrainingPlayback": (
+        lambda runs, _: TrainingPlayback(runs["induction"], step=0),
+        "step",
+        (33, 4),
+    ),
     "Pruning": (lambda _, studies: Pruning(studies), "kept", (0, 2)),
 }
 
@@ -508,6 +669,14 @@ def test_a_change_from_the_front_end_is_computed(case):
 def test_picture_has_a_text_equivalent(case):
     picture = case[0]()._picture
     assert re.search(r'alt="[^"]{20,}"|<desc>[^<]{20,}</desc>', picture)
+
+
+def test_picture_follows_the_settings(case):
+    make, setting, values = case
+    widget = make()
+    for value in values:
+        setattr(widget, setting, value)
+        assert widget._picture == widget.picture()
 
 
 def test_front_end_is_one_module_without_imports_or_arithmetic_of_attention(case):

@@ -121,6 +121,52 @@
     if (typeof cleanup === "function") signal.addEventListener("abort", () => cleanup());
   }
 
+  // Settings in the address: #Kind=setting:value,setting:value for the first widget of a kind,
+  // #Kind.2=… for the second.  Only what the widget's own controls offer can be set.
+  const places = [...document.querySelectorAll(".static-widget")];
+  const kindOf = (place) =>
+    String(data.models[place.dataset.model].state._anywidget_id).split(".").at(-1);
+  const nameOf = (place) => {
+    const alike = places.filter((other) => kindOf(other) === kindOf(place));
+    const nth = alike.indexOf(place) + 1;
+    return nth > 1 ? `${kindOf(place)}.${nth}` : kindOf(place);
+  };
+
+  // Put a widget's settings into the page's address, and return it.
+  function share(place) {
+    const model = modelOf(place.dataset.model);
+    const settings = Object.keys(model.get("_choices"))
+      .map((name) => `${name}:${encodeURIComponent(model.get(name))}`);
+    const address = new URL(location.href);
+    address.hash = `${nameOf(place)}=${settings}`;
+    history.replaceState(history.state, "", address);
+    return address.href;
+  }
+
+  // Set what the address says, and return the widget that it speaks of.
+  function follow() {
+    const [name, settings] = location.hash.slice(1).split("=");
+    const place = settings && places.find((one) => nameOf(one) === name);
+    const choices = place && modelOf(place.dataset.model).get("_choices");
+    if (!choices) return undefined;
+    const values = {};
+    for (const setting of settings.split(",")) {
+      const [key, value] = setting.split(":");
+      const choice = Object.hasOwn(choices, key)
+        ? choices[key].findIndex((one) => encodeURIComponent(one) === value) : -1;
+      if (choice >= 0) values[key] = choices[key][choice];
+    }
+    modelOf(place.dataset.model).set(values);
+    return place;
+  }
+
+  function goTo(place) {
+    if (!place) return;
+    place.tabIndex = -1; // so that the keyboard goes on from here
+    place.focus({ preventScroll: true });
+    place.scrollIntoView();
+  }
+
   async function show(place) {
     const id = place.dataset.model;
     const el = document.createElement("div");
@@ -141,7 +187,8 @@
       if (style !== null) styleOf(style);
       const definition = await initialised(id);
       const { signal } = pageLife;
-      endWith(signal, await definition.render?.({ model: proxy(modelOf(id), view), el, signal, experimental }));
+      endWith(signal, await definition.render?.({ model: proxy(modelOf(id), view), el, signal, experimental,
+        share: () => share(place) }));
       place.dataset.ready = "";
     } catch (error) {
       el.innerHTML = place.nextElementSibling?.matches("noscript")
@@ -156,5 +203,7 @@
   for (const [[source, from], [target, to]] of data.links) {
     modelOf(source).on(`change:${from}`, (model, value) => modelOf(target).set(to, value));
   }
-  document.querySelectorAll(".static-widget").forEach(show);
+  const asked = follow(); // before anything is drawn
+  Promise.all(places.map(show)).then(() => goTo(asked));
+  addEventListener("hashchange", () => goTo(follow()));
 })();
