@@ -13,7 +13,9 @@ from mha_lib.teaching.misconceptions import (
     _attention,
     _counts,
     _heads,
+    _hiding,
     _layer,
+    _layer_inputs,
     _masks,
     _softmax,
 )
@@ -24,8 +26,10 @@ __all__ = ["CATALOGUE", "MADE_OF", "Misconception", "build", "built_with", "can_
 CATALOGUE = (
     *_softmax.ENTRIES,
     *_attention.ENTRIES,
+    *_hiding.ENTRIES,
     *_heads.ENTRIES,
     *_layer.ENTRIES,
+    *_layer_inputs.ENTRIES,
     *_masks.ENTRIES,
     *_counts.ENTRIES,
 )

@@ -1,7 +1,7 @@
 """Wrong versions of ``scaled_dot_product_attention(q, k, v, mask)``.
 
-Each is `attend` with one wrong part: what goes in, the scores, their scale, how a mask hides them,
-the softmax, or what becomes of the weights.
+Each is `attend` with one wrong part: what goes in, the scores, their scale, the softmax, or what
+becomes of the weights.  Those with a mask are in `_hiding`.
 """
 
 from functools import partial
@@ -12,8 +12,6 @@ from mha_lib.teaching.misconceptions import _softmax
 from mha_lib.teaching.misconceptions._entry import (
     ATTEND,
     KEEP_THE_SHAPE,
-    MASKS,
-    OTHER_USES,
     Misconception,
     call,
     entry_of_part,
@@ -21,9 +19,9 @@ from mha_lib.teaching.misconceptions._entry import (
 )
 
 ENTRIES: list[Misconception] = []
-PARTS = ("inputs", "product", "scale", "hide", "softmax", "after", *_softmax.PARTS)
-ALL_ALLOWED = np.ones((5, 7), dtype=bool)
-NO_ROW_EMPTY = np.tri(5, 7, k=1, dtype=bool)
+PARTS = (
+    "inputs", "product", "scale", "hide", "softmax", "after", "rescale", "blend", *_softmax.PARTS,
+)  # fmt: skip
 
 
 # --- the right parts, as small as can be ------------------------------------------------------
@@ -52,10 +50,18 @@ def hide(scores, mask):
     return np.where(mask, scores, -np.inf)
 
 
+def _keep(weights, q):
+    return weights
+
+
+def blend(weights, v):
+    return weights @ v
+
+
 def attend(
     q, k, v, mask=None, *, d=None,
     inputs=_as_they_are, product=product, scale=root_of_d_k, hide=hide, softmax=softmax,
-    after=None, **softmax_parts,
+    after=None, rescale=_keep, blend=blend, **softmax_parts,
 ):  # fmt: skip
     """Attend; ``d`` is the width of the model, for whoever mistakes it for that of a head."""
     if softmax_parts:
@@ -67,7 +73,8 @@ def attend(
     weights = softmax(scores)
     if mask is not None and after is not None:
         weights = after(weights, mask)
-    return weights @ v, weights
+    weights = rescale(weights, q)
+    return blend(weights, v), weights
 
 
 def build(**parts):
@@ -79,11 +86,11 @@ def build(**parts):
     return scaled_dot_product_attention
 
 
-def _qkv(tq=5, tk=7, d_k=3, d_v=2, **kwargs):
+def qkv(tq=5, tk=7, d_k=3, d_v=2, **kwargs):
     return call(numbers(tq, d_k), numbers(tk, d_k), numbers(tk, d_v), **kwargs)
 
 
-# --- the entries: scores ----------------------------------------------------------------------
+# --- the entries ----------------------------------------------------------------------
 
 _entry = partial(entry_of_part, ENTRIES, "scaled_dot_product_attention", build)
 
@@ -96,7 +103,7 @@ _entry = partial(entry_of_part, ENTRIES, "scaled_dot_product_attention", build)
     "sharper the weights.",
     read=ATTEND,
     hides="with d_k = 1",
-    hiding_input=_qkv(d_k=1),
+    hiding_input=qkv(d_k=1),
 )
 def _no_scale(q, k, v, d):
     return 1
@@ -110,7 +117,7 @@ def _no_scale(q, k, v, d):
     "all rows come out too even.",
     read=ATTEND,
     hides="with d_k = 1",
-    hiding_input=_qkv(d_k=1),
+    hiding_input=qkv(d_k=1),
 )
 def _scale_without_root(q, k, v, d):
     return q.shape[-1]
@@ -124,7 +131,7 @@ def _scale_without_root(q, k, v, d):
     "already, and get larger.",
     read=ATTEND,
     hides="with d_k = 1",
-    hiding_input=_qkv(d_k=1),
+    hiding_input=qkv(d_k=1),
     exactness=1e-15,
 )
 def _multiplied(q, k, v, d):
@@ -139,7 +146,7 @@ def _multiplied(q, k, v, d):
     "whose width may be another.",
     read=ATTEND,
     hides="where values are as wide as keys",
-    hiding_input=_qkv(d_v=3),
+    hiding_input=qkv(d_v=3),
 )
 def _scale_by_root_of_d_v(q, k, v, d):
     return np.sqrt(v.shape[-1])
@@ -153,10 +160,40 @@ def _scale_by_root_of_d_v(q, k, v, d):
     "key, however many keys there are.",
     read=ATTEND,
     hides="with as many keys as d_k",
-    hiding_input=_qkv(tk=3, d_k=3),
+    hiding_input=qkv(tk=3, d_k=3),
 )
 def _scale_by_number_of_keys(q, k, v, d):
     return np.sqrt(k.shape[-2])
+
+
+@_entry(
+    "rescale",
+    "scale after the softmax",
+    "What do the weights of one query sum to in your result?",
+    "Your code divides the weights instead of the scores: rows no longer sum to 1, every output "
+    "shrinks, and the scores enter the softmax as large as they were.",
+    read=ATTEND,
+    hides="with d_k = 1",
+    hiding_input=qkv(d_k=1),
+    besides={"scale": _no_scale},
+)
+def _weights_scaled(weights, q):
+    return weights / float(np.sqrt(q.shape[-1]))
+
+
+@_entry(
+    "softmax",
+    "scores used as weights",
+    "Can a weight be negative in your result, and what do the weights of a query sum to?",
+    "Your code blends the values with the scores themselves, which can be negative and sum to "
+    "anything; weights are shares of 1.",
+    read=ATTEND,
+    hides="only with a single key whose score is 1",
+    hiding_input=call(np.ones((5, 1)), np.ones((1, 1)), numbers(1, 2)),
+    formal=True,
+)
+def _no_softmax(z):
+    return z
 
 
 @_entry(
@@ -189,6 +226,20 @@ def _keys_not_transposed(q, k):
 
 @_entry(
     "product",
+    "queries and keys exchanged",
+    "Row 1 of your scores: is it about query 1 and all keys, or about key 1 and all queries?",
+    "Your code has the keys in the rows of the scores and the queries in the columns, and each key "
+    "then shares out weights among the queries; it is a query that looks at keys.",
+    read=ATTEND,
+    hides="where queries and keys are equal; with unequal numbers of them, it fails",
+    hiding_input=call(numbers(5, 3), numbers(5, 3), numbers(5, 2)),
+)
+def _queries_and_keys_exchanged(q, k):
+    return k @ q.swapaxes(-1, -2)
+
+
+@_entry(
+    "product",
     "keys reshaped instead of transposed",
     "Reshape the rows 1 2 3 and 4 5 6 to three rows of two: do 1 and 4 stand side by side?",
     "Your code reshapes the keys to the transposed shape, which deals out their numbers in the "
@@ -210,7 +261,7 @@ def _keys_reshaped(q, k):
     "change places, in each head by itself.",
     read=ATTEND,
     hides="for one head without leading axes",
-    hiding_input=_qkv(),
+    hiding_input=qkv(),
 )
 def _all_axes_transposed(q, k):
     return q @ k.T
@@ -226,7 +277,7 @@ def _all_axes_transposed(q, k):
     "other.",
     read=ATTEND,
     hides="for one head without leading axes",
-    hiding_input=_qkv(),
+    hiding_input=qkv(),
     variants=({"product": lambda q, k: np.dot(q, k.swapaxes(-1, -2))},),
 )
 def _dotted(q, k):
@@ -247,119 +298,15 @@ def _keys_and_values_swapped(q, k, v):
     return q, v, k
 
 
-# --- the entries: masks -----------------------------------------------------------------------
-
-
 @_entry(
-    "hide",
-    "mask ignored",
-    "Where in your code does the mask change a number?",
-    "Your code never uses the mask, and queries look at keys they may not look at.",
-    read=OTHER_USES,
-    hides="without a mask, or with one that allows everything",
-    hiding_input=_qkv(mask=ALL_ALLOWED),
+    "blend",
+    "weights transposed in the blend",
+    "Output 1 is a blend: are its weights in row 1 or in column 1 of your weights?",
+    "Your code blends with the columns of the weights, which hold what one key gives to all "
+    "queries; a query's own weights, which sum to 1, are its row.",
+    read=ATTEND,
+    hides="where all scores are equal and there are as many queries as keys",
+    hiding_input=call(np.zeros((4, 3)), numbers(4, 3), numbers(4, 2)),
 )
-def _mask_ignored(scores, mask):
-    return scores
-
-
-@_entry(
-    "hide",
-    "mask polarity flipped",
-    "If the mask is True at a place, may this query look at this key or not?",
-    "Your code hides the keys where the mask is True, but here True means that this query may "
-    "look at this key.",
-    read=MASKS,
-    hides="without a mask",
-    hiding_input=_qkv(),
-)
-def _mask_flipped(scores, mask):
-    return np.where(mask, -np.inf, scores)
-
-
-@_entry(
-    "after",
-    "mask after the softmax",
-    "A key is hidden: who gets the weight that it would have had?",
-    "Your code sets weights to 0 after the softmax, which leaves rows that do not sum to 1 and "
-    "shrinks the output; a hidden key must not take part in the sharing at all.",
-    read=MASKS,
-    hides="without a mask, or with one that allows everything or nothing",
-    hiding_input=_qkv(mask=ALL_ALLOWED),
-    besides={"hide": _mask_ignored},
-)
-def _mask_after_softmax(weights, mask):
-    return weights * mask
-
-
-@_entry(
-    "hide",
-    "hidden scores set to 0",
-    "A hidden key has the score 0 in your code: what is exp of 0?",
-    "Your code gives hidden keys the score 0, but 0 is an ordinary score and gets weight.",
-    read=MASKS,
-    hides="without a mask, or with one that allows everything",
-    hiding_input=_qkv(mask=ALL_ALLOWED),
-)
-def _hidden_scores_zero(scores, mask):
-    return scores * mask
-
-
-@_entry(
-    "hide",
-    "mask added to the scores",
-    "True counts as 1: what does adding the mask do to the score of an allowed key and of a hidden "
-    "one?",
-    "Your code adds the mask itself to the scores, and True counts as 1: an allowed key gains a "
-    "little, and a hidden one keeps its score and its weight.",
-    read=MASKS,
-    hides="without a mask, or with one that allows everything, up to rounding",
-    hiding_input=_qkv(mask=ALL_ALLOWED),
-    exactness=1e-15,
-)
-def _mask_added(scores, mask):
-    return scores + mask
-
-
-@_entry(
-    "hide",
-    "hidden scores set to -1e9",
-    "All keys of a query are hidden and get the score -1e9: what does the softmax make of equal "
-    "scores?",
-    "Your code gives hidden keys the score -1e9: a query that may look nowhere sees equal scores "
-    "and takes the mean of all hidden values; its weights and output should be 0.",
-    read=MASKS,
-    hides="while every query may look at some key",
-    hiding_input=_qkv(mask=NO_ROW_EMPTY),
-)
-def _hidden_scores_large_negative(scores, mask):
-    return np.where(mask, scores, -1e9)
-
-
-@_entry(
-    "hide",
-    "-1e9 added to hidden scores",
-    "All keys of a query are hidden and -1e9 is added to every score: do their differences change?",
-    "Your code adds -1e9 to hidden scores: a query that may look nowhere gets the weights that it "
-    "would have without a mask; its weights and output should be 0.",
-    read=MASKS,
-    hides="while every query may look at some key",
-    hiding_input=_qkv(mask=NO_ROW_EMPTY),
-)
-def _large_negative_added(scores, mask):
-    return scores + (1 - mask) * -1e9
-
-
-@_entry(
-    "softmax",
-    "NaN where nothing is allowed",
-    "All keys of a query are hidden: what is its largest score, and what is left after subtracting "
-    "it?",
-    "Your code gives hidden keys the score -inf, which is right, but a query that may look "
-    "nowhere then computes -inf minus -inf, which is NaN; its weights and output should be 0.",
-    read=MASKS,
-    hides="while every query may look at some key",
-    hiding_input=_qkv(mask=NO_ROW_EMPTY),
-)
-def _nan_where_nothing_allowed(z):
-    return _softmax.naive(z)
+def _columns_blended(weights, v):
+    return weights.swapaxes(-1, -2) @ v

@@ -2,6 +2,7 @@
 
 Each is `layer` with wrong parts: which tokens give queries, keys and values, how they are
 projected, split, attended to and merged, which mask gets there, and what becomes of the result.
+Those about projections, contexts and masks are in `_layer_inputs`.
 """
 
 from functools import partial
@@ -12,7 +13,6 @@ from mha_lib.teaching.misconceptions import _attention
 from mha_lib.teaching.misconceptions._entry import (
     ATTEND,
     KEEP_THE_SHAPE,
-    MASKS,
     OTHER_USES,
     SPLIT,
     SPLIT_CHAPTER,
@@ -24,7 +24,7 @@ from mha_lib.teaching.misconceptions._heads import bare_merge, bare_split, split
 
 ENTRIES: list[Misconception] = []
 PARTS = (
-    "sources", "weights", "project", "split", "mask_of", "merge", "w_o", "heads",
+    "sources", "weights", "project", "split", "mask_of", "merge", "w_o", "heads", "maps",
     *_attention.PARTS,
 )  # fmt: skip
 
@@ -54,12 +54,16 @@ def _project(tokens, matrix, n_heads, split):
     return split(tokens @ matrix, n_heads)
 
 
-def _mask(mask, n_heads):
+def same_mask(mask, n_heads):
     return mask
 
 
 def _product(heads, w_o):
     return heads @ w_o
+
+
+def _of_each_head(maps):
+    return maps
 
 
 def side_by_side(sources, w, n_heads, mask, *, project, split, attend, merge):
@@ -73,17 +77,17 @@ def side_by_side(sources, w, n_heads, mask, *, project, split, attend, merge):
 
 def layer(
     x, context, w, n_heads, mask, *,
-    sources=_sources, weights=_weights, project=_project, split=split, mask_of=_mask,
-    merge=merge, w_o=_product, heads=side_by_side, **attention,
+    sources=_sources, weights=_weights, project=_project, split=split, mask_of=same_mask,
+    merge=merge, w_o=_product, heads=side_by_side, maps=_of_each_head, **attention,
 ):  # fmt: skip
     """Return output and weights; ``context`` is ``x`` where there is none."""
     *w_qkv, matrix = weights(w, n_heads)
-    merged, maps = heads(
+    merged, weights_of_heads = heads(
         sources(x, context), w_qkv, n_heads, mask if mask is None else mask_of(mask, n_heads),
         project=project, split=split, merge=merge,
         attend=partial(_attention.attend, d=x.shape[-1], **attention),
     )  # fmt: skip
-    return w_o(merged, matrix), maps
+    return w_o(merged, matrix), maps(weights_of_heads)
 
 
 def build(**parts):
@@ -109,17 +113,17 @@ def _of_head(mask, i):
     return mask[..., i if mask.shape[-3] > 1 else 0, :, :]
 
 
-def _arguments(n=5, d=6, n_heads=3, d_out=7, **kwargs):
+def arguments(n=5, d=6, n_heads=3, d_out=7, **kwargs):
     """Return arguments of multi-head attention with square projections and some ``w_o``."""
     weights = (numbers(d, d), numbers(d, d)[::-1].copy(), numbers(d, d).T.copy())
     return (numbers(n, d), *weights, numbers(d, d_out), n_heads), kwargs
 
 
 def _one_head():
-    return _arguments(n_heads=1)
+    return arguments(n_heads=1)
 
 
-# --- the entries: heads -----------------------------------------------------------------------
+# --- the entries -----------------------------------------------------------------------
 
 
 @_entry(
@@ -151,7 +155,7 @@ def _merge_behind(heads):
     "each other, and no token sees another.",
     read=SPLIT,
     hides="only with one head and one token, but the shape is always right",
-    hiding_input=lambda: _arguments(n=1, n_heads=1),
+    hiding_input=lambda: arguments(n=1, n_heads=1),
     formal=True,
     besides={"merge": _merge_behind},
 )
@@ -248,7 +252,32 @@ def _heads_as_layers(sources, w, n_heads, mask, *, attend, **_):
     return x, np.stack(all_weights, axis=-3)
 
 
-# --- the entries: scale and projections -------------------------------------------------------
+@_entry(
+    "softmax",
+    "softmax over the heads",
+    "Take one token in one head: what do its weights sum to, over all keys?",
+    "Your code shares out a weight of 1 among the heads, as if they competed for a key; each head "
+    "has a softmax of its own over the keys.",
+    read=KEEP_THE_SHAPE,
+    hides="where all scores are equal and there are as many heads as keys",
+    hiding_input=lambda: ((numbers(3, 6), np.zeros((6, 6)), *arguments()[0][2:]), {}),
+)
+def _softmax_over_heads(z):
+    return _attention.softmax(z, axis=-3)
+
+
+@_entry(
+    "maps",
+    "weights averaged over the heads",
+    "How many maps of weights does your code return, and how many heads are there?",
+    "Your code returns one map of weights, the mean over all heads, as libraries can; here each "
+    "head has a map of its own, and from a mean nobody can tell what a head looked at.",
+    read=OTHER_USES,
+    hides="as long as nobody asks for the weights",
+    hiding_input=lambda: arguments(),
+)
+def _maps_averaged(maps):
+    return maps.mean(axis=-3)
 
 
 @_entry(
@@ -273,168 +302,8 @@ def _root_of_d(q, k, v, d):
     "sums over its own width, and such a sum grows like a root.",
     read=ATTEND,
     hides="only where queries are 0 and there is nothing to scale",
-    hiding_input=lambda: ((np.zeros((5, 6)), *_arguments()[0][1:]), {"context": numbers(7, 6)}),
+    hiding_input=lambda: ((np.zeros((5, 6)), *arguments()[0][1:]), {"context": numbers(7, 6)}),
     formal=True,
 )
 def _scale_by_d(q, k, v, d):
     return d
-
-
-@_entry(
-    "w_o",
-    "W_O forgotten",
-    "Which of the four matrices does your code never use, and what was it there for?",
-    "Your code returns the heads side by side and never uses W_O: the heads never meet.",
-    read=(SPLIT_CHAPTER, "What $W_O$ adds"),
-    hides="where W_O is the identity",
-    hiding_input=lambda: ((*_arguments()[0][:4], np.eye(6), 3), {}),
-)
-def _w_o_forgotten(heads, w_o):
-    return heads
-
-
-@_entry(
-    "weights",
-    "projections transposed",
-    "Does w_q here have a row or a column for each column of x?",
-    "Your code multiplies by the transposed projections, as libraries do that store them as (out, "
-    "in); here w_q has one row for each column of x.",
-    read=(SPLIT_CHAPTER, "Step 1: project"),
-    hides="where the projections are symmetric",
-    hiding_input=lambda: (
-        (numbers(5, 6), *(w + w.T for w in _arguments()[0][1:4]), np.diag(np.arange(1.0, 7)), 3),
-        {},
-    ),
-)
-def _projections_transposed(w, n_heads):
-    return [matrix.T for matrix in w]
-
-
-@_entry(
-    "project",
-    "attention without projections",
-    "Where do w_q, w_k and w_v appear in your code, and what would a head be without them?",
-    "Your code cuts the tokens themselves into heads: queries, keys and values are all the same "
-    "numbers, and nothing that could be learned decides who looks at whom.",
-    read=(SPLIT_CHAPTER, "Step 1: project"),
-    hides="where the projections are the identity",
-    hiding_input=lambda: ((numbers(5, 6), *([np.eye(6)] * 3), numbers(6, 7), 3), {}),
-)
-def _not_projected(tokens, matrix, n_heads, split):
-    return split(tokens, n_heads)
-
-
-# --- the entries: contexts --------------------------------------------------------------------
-
-
-@_entry(
-    "sources",
-    "context ignored",
-    "With a context, which tokens do your keys and values come from?",
-    "Your code makes keys and values from x although there is a context; in cross-attention only "
-    "the queries come from x.",
-    read=OTHER_USES,
-    hides="without a context",
-    hiding_input=_arguments,
-)
-def _context_ignored(x, context):
-    return x, x, x
-
-
-@_entry(
-    "sources",
-    "values from the query side",
-    "With a context, do a key and its value come from the same token in your code?",
-    "Your code makes the keys from the context but the values from x; a key and its value belong "
-    "to the same token, and both come from the context.",
-    read=OTHER_USES,
-    hides="without a context",
-    hiding_input=_arguments,
-)
-def _values_from_x(x, context):
-    return x, context, x
-
-
-@_entry(
-    "sources",
-    "queries from the context",
-    "With a context, whose queries are answered: how many rows should the output have?",
-    "Your code makes the queries from the context too; each token of x asks with a query of its "
-    "own, and the context only gives the keys and values.",
-    read=OTHER_USES,
-    hides="without a context",
-    hiding_input=_arguments,
-)
-def _queries_from_context(x, context):
-    return context, context, context
-
-
-@_entry(
-    "sources",
-    "queries and context exchanged",
-    "With a context, who asks and who answers: the tokens of x or those of the context?",
-    "Your code lets the context ask and x answer; it is the tokens of x that want to know "
-    "something, one row of output for each.",
-    read=OTHER_USES,
-    hides="without a context",
-    hiding_input=_arguments,
-)
-def _sides_exchanged(x, context):
-    return context, x, x
-
-
-# --- the entries: masks -----------------------------------------------------------------------
-
-
-@_entry(
-    "hide",
-    "mask not handed on",
-    "Follow the mask through your code: where does it arrive, and does it change a weight there?",
-    "Your code lets queries look at keys that the mask forbids: it does not hand the mask on to "
-    "attention or, if it does, the attention that it calls never uses the mask.",
-    read=OTHER_USES,
-    hides="without a mask, or with one that allows everything",
-    hiding_input=lambda: _arguments(mask=np.ones((5, 5), dtype=bool)),
-    covers="mask ignored",
-    besides={"mask_of": _mask},
-)
-def _mask_not_handed_on(scores, mask):
-    return scores
-
-
-@_entry(
-    "mask_of",
-    "mask tiled in the wrong order",
-    "After folding heads into the batch, which sequence does matrix number 2 belong to, and whose "
-    "mask does it get?",
-    "Your code folds the heads into the batch and repeats the masks in another order than the "
-    "heads lie in, which gives a sequence's heads the masks of other sequences.",
-    read=MASKS,
-    hides="with one head, with one sequence, or where all sequences have the same mask",
-    hiding_input=lambda: (
-        (numbers(2, 5, 6), *_arguments()[0][1:]),
-        {"mask": np.broadcast_to(np.tri(5, dtype=bool), (2, 1, 5, 5)).copy()},
-    ),
-)
-def _mask_tiled(mask, n_heads):
-    if mask.ndim < 4:
-        return mask
-    folded = np.tile(mask[:, 0], (n_heads, 1, 1))
-    return folded.reshape(len(mask), n_heads, *mask.shape[2:])
-
-
-@_entry(
-    "mask_of",
-    "mask without its head axis",
-    "Which axis of the scores does the first axis of the mask meet in your code?",
-    "Your code drops the head axis of a mask for each sequence: with as many sequences as heads "
-    "each head gets the mask of one sequence, and nothing fails.",
-    read=OTHER_USES,
-    hides="with one sequence, or without a mask for each sequence",
-    hiding_input=lambda: (
-        (numbers(1, 5, 6), *_arguments()[0][1:]),
-        {"mask": np.tri(5, dtype=bool)[None, None]},
-    ),
-)
-def _mask_without_head_axis(mask, n_heads):
-    return mask if mask.ndim < 4 else mask[:, 0]

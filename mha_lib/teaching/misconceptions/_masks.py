@@ -98,6 +98,20 @@ def _before(key, query):
 
 
 @_causal_entry(
+    "allowed",
+    "one token of the future allowed",
+    "May the first token look at the second in your mask?",
+    "Your code also allows the key just after each query, and a token sees the one that it is to "
+    "predict.",
+    read=OTHER_USES,
+    hides="with one token",
+    hiding_input=call(1),
+)
+def _one_after(key, query):
+    return key <= query + 1
+
+
+@_causal_entry(
     "shift",
     "the keys of the past not counted",
     "Three keys were there before the first query: which column of your mask is its own?",
@@ -200,3 +214,15 @@ def _only_the_last(*masks):
         if mask is not None:
             allowed = mask
     return allowed
+
+
+@_combine_entry(
+    "only the first mask used",
+    "What changes in your result when the second mask allows nothing at all?",
+    "Your code keeps only the first mask, and what the others hide is visible again.",
+    read=OTHER_USES,
+    hides="where the first mask hides all that the others hide",
+    hiding_input=call(np.tri(5, dtype=bool), np.ones((5, 5), dtype=bool)),
+)
+def _only_the_first(*masks):
+    return next(mask for mask in masks if mask is not None)
