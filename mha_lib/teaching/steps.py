@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -41,6 +42,8 @@ class Case:
 
     Attributes
     ----------
+    step : str
+        What is called, one of ``STEPS``.
     name : str
         What is special about the input.
     args : tuple
@@ -55,12 +58,13 @@ class Case:
         Below which two answers count as the same.
     right : Answer
         The right answer.
-    wrong : tuple of Answer
-        Those of ``CANDIDATES``.
-    mistaken : frozenset of int
-        Which of those are wrong in this case.
     of_pairs : dict
         What `pairs` returned, by their places, as far as it was asked for.
+
+    Notes
+    -----
+    ``wrong`` has the answers of ``CANDIDATES``, and ``mistaken`` their places, as far as they are
+    wrong.  Both are computed when they are asked for the first time: right code needs neither.
 
     Examples
     --------
@@ -68,6 +72,7 @@ class Case:
     'three heads'
     """
 
+    step: str
     name: str
     args: tuple
     kwargs: dict
@@ -75,9 +80,24 @@ class Case:
     axes: tuple[str, ...]
     tolerance: float
     right: Answer
-    wrong: tuple[Answer, ...]
-    mistaken: frozenset[int]
     of_pairs: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def wrong(self) -> tuple[Answer, ...]:
+        """The answers of all candidates."""
+        return tuple(
+            compute(function, self.args, self.kwargs, self.parts)
+            for _, function in CANDIDATES[self.step]
+        )
+
+    @cached_property
+    def mistaken(self) -> frozenset[int]:
+        """The places of the candidates that are wrong here."""
+        return frozenset(
+            place
+            for place, answer in enumerate(self.wrong)
+            if not answer.equals(self.right, self.tolerance)
+        )
 
 
 def right_function(step: str) -> Callable:
@@ -105,7 +125,7 @@ def right_function(step: str) -> Callable:
 
 
 def cases(step: str, seed: int) -> tuple[Case, ...]:
-    """Return the cases of one step, with all answers that need no student.
+    """Return the cases of one step, with the right answers.
 
     Parameters
     ----------
@@ -135,15 +155,7 @@ def _case(step, made):
         returned = returned[:1]
     parts, axes = zip(*returned, strict=True)
     right = compute(STEPS[step].right, made.args, made.kwargs, parts)
-    wrong = tuple(
-        compute(function, made.args, made.kwargs, parts) for _, function in CANDIDATES[step]
-    )
-    mistaken = frozenset(
-        j for j, answer in enumerate(wrong) if not answer.equals(right, made.tolerance)
-    )
-    return Case(
-        made.name, made.args, made.kwargs, parts, axes, made.tolerance, right, wrong, mistaken
-    )
+    return Case(step, made.name, made.args, made.kwargs, parts, axes, made.tolerance, right)
 
 
 # --- the steps --------------------------------------------------------------------------------

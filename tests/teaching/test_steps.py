@@ -62,6 +62,7 @@ def test_what_is_prepared_is_not_computed_again(monkeypatch):
     before = {step: steps.cases(step, 103) for step in STEPS}
     monkeypatch.setattr(steps, "compute", lambda *_: pytest.fail("an answer is computed"))
     assert all(steps.cases(step, 103) is before[step] for step in STEPS)
+    assert all(case.wrong is not None and case.mistaken for step in STEPS for case in before[step])
 
 
 def test_the_library_loads_no_checks_and_the_checks_compute_nothing_before_they_are_asked():
