@@ -56,7 +56,6 @@ def hold_the_floor(step, tried, seed):
             assert named <= meant | same_as_one(step, function, seed), (meant, named)
             found["the same as another"] += 1
     assert found["both"] >= FLOORS[step][0] * found.total(), found
-    assert found["none"] <= 0.12 * found.total(), found
 
 
 @pytest.mark.parametrize("seed", [7, 4391])
