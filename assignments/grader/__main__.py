@@ -10,19 +10,22 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from multiprocessing.connection import wait
 from pathlib import Path
 
+import nbformat
 import psutil
 from tqdm import tqdm
 
 import mha_lib
-from assignments.grader import collect, course, execute, report
+from assignments.grader import collect, course, execute, judge, report
 
 ASSIGNMENTS = Path(__file__).resolve().parent.parent
 PATIENCE = 60  # seconds, beyond its limit, in which a notebook's processes must have ended
+MOST_STARTS = 3  # of a notebook during which the grader itself was ended by force
 
 
 class GraderDamagedError(Exception):
@@ -41,7 +44,11 @@ def main(arguments=None):
         return 2
     except KeyboardInterrupt:
         print("\nStopped.  What is graded is kept; the same command goes on.", file=sys.stderr)
-        return 130
+        return 2
+    except Exception as error:  # no submission should; the exit code must not say 1
+        traceback.print_exc()
+        print(f"error: {_first_line(error)}.  What is graded is kept.", file=sys.stderr)
+        return 2
 
 
 def grade(submissions, out, jobs, limits):
@@ -89,21 +96,54 @@ def grade(submissions, out, jobs, limits):
                 done[submission.student] = earlier
             else:
                 waiting.append((submission, data, mark))
-        n_before = len(done)
+        n_before, damage = len(done), None
         with tqdm(total=len(found), initial=n_before, unit="notebook", desc="grading") as bar:
-            for result in _run_all(waiting, book, jobs, limits):
+            for result in _run_all(waiting, book, jobs, limits, _Started(out)):
                 if _tools_print() != tools:
                     _write(out / "damaged.json", tools)
-                    _refuse_if_damaged(out, _tools_print(), result["student"])
+                    damage = result["student"]
+                    break
                 _write(results / f"{result['student']}.json", result)
                 done[result["student"]] = result
                 bar.update()
+    for submission, _, mark in waiting:  # nobody vanishes
+        if submission.student not in done:
+            done[submission.student] = _result(submission, mark, "the run had to stop before")
     ordered = [done[submission.student] for submission in found]
     graded = [result["student"] for result in ordered if not result["problem"]]
     marks, comments = book.marks(graded)
     report.write(out, book, ordered, marks, comments)
     print(report.summary(out, ordered, marks, n_before, left_aside))
+    lacks = sorted({result["lack"] for result in ordered if result.get("lack")})
+    if lacks:
+        print(f"\nThis system does not seal the students' code off ({'; '.join(lacks)}).")
+        print("Python's own audit stood in the way, which a student can undo: use a container.")
+    if damage:
+        _refuse_if_damaged(out, _tools_print(), damage)
     return 0 if len(graded) == len(ordered) else 1
+
+
+class _Started:
+    """Remembers on disk which notebooks run, for the case that the grader is ended by force."""
+
+    def __init__(self, out):
+        self.path = out / "running.json"
+        self.before = _read(self.path) or {}  # how often that happened while one ran
+        self.now = dict(self.before)
+
+    def allows(self, student):
+        """Note that a notebook starts, or return False if the grader ended too often with it."""
+        starts = self.before.get(student, 0) + 1
+        if starts > MOST_STARTS:
+            return False
+        self.now[student] = starts
+        _write(self.path, self.now)
+        return True
+
+    def ended(self, student):
+        """Note that the grader outlived a notebook."""
+        if self.now.pop(student, None):
+            _write(self.path, self.now)
 
 
 def _refuse_if_damaged(out, tools, student="an earlier submission"):
@@ -128,30 +168,36 @@ def _is_done(earlier, mark, book, student):
     return not earlier["may_pass"] if earlier["problem"] else book.has(student)
 
 
-def _run_all(waiting, book, jobs, limits):
+def _result(submission, mark, problem=""):
+    """Return what there is to say of a submission that has not run."""
+    return {
+        "student": submission.student,
+        "source": submission.source,
+        "mark": mark,
+        "problem": problem or submission.problem,
+        "may_pass": False,  # whether the problem may be gone next time
+        "remarks": [],
+        "checks": {},
+        "troubles": {},
+        "flags": [],
+        "lack": "",  # what the system cannot refuse the student's code
+        "seconds": 0.0,
+    }
+
+
+def _run_all(waiting, book, jobs, limits, started):
     """Run what waits, some side by side, and yield a result for each as it ends."""
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     if method == "forkserver":
-        context.set_forkserver_preload(["assignments.grader.execute"])
+        context.set_forkserver_preload(["assignments.grader.judge"])
     waiting = waiting[::-1]
     running = {}
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
                 submission, data, mark = waiting.pop()
-                result = {
-                    "student": submission.student,
-                    "source": submission.source,
-                    "mark": mark,
-                    "problem": submission.problem,
-                    "may_pass": False,  # whether the problem may be gone next time
-                    "remarks": [],
-                    "checks": {},
-                    "troubles": {},
-                    "flags": [],
-                    "seconds": 0.0,
-                }
+                result = _result(submission, mark)
                 if not result["problem"]:
                     try:
                         notebook, result["remarks"] = book.prepared(data, submission.student)
@@ -159,40 +205,47 @@ def _run_all(waiting, book, jobs, limits):
                         result["problem"] = str(error)
                     except Exception as error:  # one file must not stop the others
                         result["problem"] = f"it cannot be prepared: {_first_line(error)}"
+                if not result["problem"] and not started.allows(submission.student):
+                    result["problem"] = (
+                        f"the grader was ended {MOST_STARTS} times while it ran: look into it, and "
+                        f"delete {started.path} to try again"
+                    )
+                    result["may_pass"] = True
                 if result["problem"]:
                     yield result
                     continue
-                run = _Run(context, notebook, book.seeds, limits, result, data)
-                running[run.process.sentinel] = run
+                run = _Run(context, notebook, limits, result, data)
+                running[run.connection] = run
             ended = wait(list(running), timeout=1)
-            for sentinel, run in list(running.items()):
-                if sentinel in ended or run.is_late:
-                    del running[sentinel]
-                    yield run.finished(book)
+            for connection, run in list(running.items()):
+                if connection in ended or run.is_late:
+                    del running[connection]
+                    result = run.finished(book)
+                    started.ended(result["student"])
+                    yield result
     finally:
         for run in running.values():
             run.end()
             run.clean()
+            started.ended(run.result["student"])
 
 
 class _Run:
     """One notebook while it runs."""
 
-    def __init__(self, context, notebook, seeds, limits, result, data):
+    def __init__(self, context, notebook, limits, result, data):
         self.result, self.data, self.limits = result, data, limits
-        # Two folders: the student's code knows only the second.
-        self.folder = tempfile.TemporaryDirectory(prefix="submission-", ignore_cleanup_errors=True)
-        self.scratch = tempfile.TemporaryDirectory(prefix="scratch-", ignore_cleanup_errors=True)
-        self.target = Path(self.folder.name) / "executed.ipynb"
-        source = Path(self.folder.name) / "prepared.ipynb"
-        source.write_text(json.dumps(notebook), encoding="utf-8")
-        self.mark, self.nonce = secrets.token_hex(), secrets.token_hex()
-        places = (str(source), str(self.target), self.scratch.name)
+        # Nothing but the student's own process writes here; all else goes through the pipe.
+        self.scratch = os.path.realpath(tempfile.mkdtemp(prefix="scratch-"))
+        self.mark = secrets.token_hex()
+        self.connection, theirs = context.Pipe(duplex=False)
         self.process = context.Process(
-            target=execute.run_notebook, args=(*places, seeds, limits, self.mark, self.nonce)
+            target=judge.run_notebook,
+            args=(json.loads(json.dumps(notebook)), self.scratch, limits, self.mark, theirs),
         )
         self.began = time.monotonic()
         self.process.start()
+        theirs.close()
 
     @property
     def is_late(self):
@@ -200,33 +253,46 @@ class _Run:
 
     def finished(self, book):
         """Return what came of it."""
-        late = self.is_late
-        self.end()
+        late = self.is_late and not self.connection.poll()
         result = self.result
-        result["seconds"] = round(time.monotonic() - self.began, 2)
-        if late or self.process.exitcode:
-            reason = Path(f"{self.target}.error")
-            result["may_pass"] = True
-            result["problem"] = (
-                f"it did not end within {self.limits.seconds + PATIENCE:g} seconds"
-                if late
-                else f"the process that ran it ended with code {self.process.exitcode}"
-                f"{': ' + reason.read_text(encoding='utf-8') if reason.exists() else ''}"
-            )
-        else:
-            try:
-                notebook = course.read_executed(self.target)
-                result["checks"], result["troubles"], result["flags"] = book.save(
-                    notebook, self.data, result["student"], self.nonce
+        try:
+            judged = self._received()
+            self.end()
+            if judged is None:
+                result["problem"] = (
+                    f"it did not end within {self.limits.seconds + PATIENCE:g} seconds"
+                    if late
+                    else f"the process that ran it ended with code {self.process.exitcode}"
                 )
-            except Exception as error:  # as above
-                result["may_pass"] = True
-                result["problem"] = f"its marks cannot be read: {_first_line(error)}"
+            elif "error" in judged:
+                result["problem"] = f"it could not be run: {judged['error']}"
+            else:
+                result["checks"], result["troubles"], flags = book.save(
+                    nbformat.from_dict(judged["notebook"]),
+                    self.data,
+                    result["student"],
+                    judged["told"],
+                )
+                result["flags"] = list(dict.fromkeys([*judged["flags"], *flags]))
+                result["lack"] = judged["lack"]
+        except Exception as error:  # one submission must not stop the others
+            result["problem"] = f"its marks cannot be read: {_first_line(error)}"
+        result["may_pass"] = bool(result["problem"])
+        result["seconds"] = round(time.monotonic() - self.began, 2)
         self.clean()
         return result
 
+    def _received(self):
+        """Return what the process has sent, or None if it ended before."""
+        try:
+            return json.loads(self.connection.recv_bytes()) if self.connection.poll() else None
+        except (EOFError, OSError):
+            return None
+
     def end(self):
         """End every process that belongs to it."""
+        if self.process.is_alive():
+            self.process.join(timeout=1)  # it has sent all and is about to end
         if self.process.is_alive():
             with suppress(psutil.Error):  # one that ends by itself at this moment
                 for child in psutil.Process(self.process.pid).children(recursive=True):
@@ -236,9 +302,10 @@ class _Run:
         execute.end_processes(self.mark)
 
     def clean(self):
-        """Remove its folders."""
-        self.folder.cleanup()
-        self.scratch.cleanup()
+        """Remove its folder."""
+        self.connection.close()
+        if not execute.remove(self.scratch):
+            self.result["remarks"].append(f"{self.scratch} could not be removed")
 
 
 def _first_line(error):

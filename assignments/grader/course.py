@@ -3,7 +3,6 @@
 import ast
 import json
 import logging
-import math
 import os
 import re
 import shutil
@@ -30,7 +29,6 @@ from traitlets.config import Config
 
 CHECK = "application/vnd.mha-lib.check+json"
 INSTALLS = re.compile(r"^([ \t]*)([%!]+ *(?:pip3?|conda|mamba|uv|apt|apt-get)\b.*)$", re.MULTILINE)
-GUARD = "application/vnd.mha-grader.guard+json"
 
 
 class NotGradableError(Exception):
@@ -75,19 +73,6 @@ class Course:
             )
         self._release = _by_id(nbformat.read(self._file("release"), as_version=4))
 
-    @property
-    def seeds(self):
-        """The seeds of the hidden checks."""
-        tests = filter(_is_test, nbformat.read(self.source, as_version=4).cells)
-        named = (node for cell in tests for node in ast.walk(ast.parse(cell.source)))
-        return sorted(
-            {
-                ast.literal_eval(node.value)
-                for node in named
-                if isinstance(node, ast.keyword) and node.arg == "seed"
-            }
-        )
-
     def prepared(self, data, student):
         """Return a notebook that is ready to run, and what was put right in it.
 
@@ -126,41 +111,38 @@ class Course:
         """Return whether the marks of a student are here."""
         return self._file("autograded", student).exists()
 
-    def save(self, notebook, data, student, nonce):
-        """Keep an executed notebook and its marks.
+    def save(self, notebook, data, student, told):
+        """Keep a judged notebook and its marks.
 
         Parameters
         ----------
         notebook : NotebookNode
-            A prepared notebook, run.
+            A prepared notebook, with the outputs of its tests from `judge`.
         data : bytes
             The file that was handed in.
         student : str
             The name under which it is graded.
-        nonce : str
-            By which the reports of the guard are known.
+        told : dict
+            For each test cell that ended in an error, what the student may know of it.
 
         Returns
         -------
         checks : dict
             For each test cell that showed the result of a check, that result.
         troubles : dict
-            For each test cell that ended in an error, the error.
+            For each test cell that ended in an error, what to say of it.
         flags : list of str
             What a person should look at.
         """
-        flags = []
-        for cell in notebook.cells:
-            flags += _judged(cell, nonce)
-        checks = {}
-        troubles = {}
+        flags, checks, troubles = [], {}, {}
         for name, cell in _by_id(notebook).items():
             if not _is_test(cell):
                 continue
+            flags += _ordered(cell)
             for check in filter(None, map(_shown_check, cell.outputs)):
                 checks[name] = check
-            for output in _errors(cell)[:1]:
-                troubles[name] = f"{output.ename}: {output.evalue}"
+            if _errors(cell):
+                troubles[name] = told.get(name, "one of its tests did not pass")
         if any(text.startswith("NotRun") for text in troubles.values()):
             flags.append("the time was over before all tests had run")
         for name, check in checks.items():
@@ -308,27 +290,6 @@ def _database(root):
     return f"sqlite:///{(root / 'gradebook.db').resolve().as_posix()}"
 
 
-def read_executed(path):
-    """Return the notebook that a run has written.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Where it was to be written.
-
-    Returns
-    -------
-    notebook : NotebookNode
-        With outputs.
-
-    Raises
-    ------
-    OSError
-        There is none.
-    """
-    return nbformat.from_dict(json.loads(path.read_text(encoding="utf-8")))
-
-
 def _parsed(data):
     """Return the notebook in these bytes."""
     if not data.strip(b"\0 \t\r\n"):
@@ -374,48 +335,21 @@ def _valid_text(content):
     return text.encode("utf-8", "replace").decode()
 
 
-def _judged(cell, nonce):
-    """Put the outputs of a cell into an order that nbgrader reads correctly; return flags.
+def _ordered(cell):
+    """Put the outputs of a test into an order that nbgrader reads correctly; return flags.
 
     nbgrader gives full marks where it sees no error before the first result.
     """
     flags = []
-    if cell.cell_type != "code":
-        return flags
-    reports = [output.data[GUARD] for output in cell.outputs if GUARD in output.get("data", {})]
-    reports = [report for report in reports if report.get("nonce") == nonce]
-    changed = [name for report in reports for name in report["changed"]]
-    cell.outputs = [
-        output
-        for output in cell.outputs
-        if GUARD not in output.get("data", {}) or output.data[GUARD].get("changed")
-    ]
-    if changed:
-        flags.append(f"changes {', '.join(changed[:5])}")
-    if not _is_test(cell):
-        return flags
-    name = _label(_grade_id(cell))
+    name, most = _label(_grade_id(cell)), cell.metadata.nbgrader.points
     results = [output for output in cell.outputs if output.output_type == "execute_result"]
-    if changed:
-        _put_error(cell, "Changed", "the checks were changed while this cell ran")
-    if not reports and not _errors(cell):
-        flags.append(f"{name}: the guard did not report")
-        _put_error(cell, "NoGuard", "the guard was switched off")
     if not results and not _errors(cell) and _ends_in_points(cell.source):
         flags.append(f"{name}: shows no points")
         _put_error(cell, "NoPoints", "the test did not come to its points")
-    if len(results) > 1:
-        flags.append(f"{name}: shows more than one result, which a test never does")
-        _put_error(cell, "TwoResults", "there is more than one result")
-    for output in results:
-        points = _number(output)
-        shown = [check["score"] for check in map(_shown_check, cell.outputs) if check]
-        most = cell.metadata.nbgrader.points
-        if points is not None and not 0 <= points <= most:
-            flags.append(f"{name}: shows {points} of {most} points")
+    for points in filter(None, map(_number, results)):
+        if not 0 <= points <= most:
+            flags.append(f"{name}: shows {points:g} of {most:g} points")
             _put_error(cell, "NoPoints", "the points are out of range")
-        elif points is not None and shown and not math.isclose(points, shown[-1] * most):
-            flags.append(f"{name}: shows {points:g} points, but the check says {shown[-1]:g}")
     for output in cell.outputs:
         if output.output_type == "stream":
             output.name = "stdout"  # a warning is no reason to give no marks
@@ -424,10 +358,7 @@ def _judged(cell, nonce):
 
 
 def _shown_check(output):
-    """Return the result of a check that an output holds, or None.
-
-    It comes from the student's process, and so its form cannot be trusted.
-    """
+    """Return the result of a check that an output of a test holds, or None."""
     shown = output.get("data", {}).get(CHECK)
     try:
         names = [str(name)[:200] for name in shown["misconceptions"]]

@@ -1,33 +1,36 @@
-"""Run one notebook in processes of its own, under limits, and note what happened."""
+"""Start the process of a student, ask it things, and end it with all that it has started."""
 
-import asyncio
 import ctypes
-import json
 import os
+import queue
+import secrets
+import shutil
 import signal
+import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
-import time
-from copy import deepcopy
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 import psutil
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-from _ext.execution import Client
+import mha_lib
+from assignments.grader import wire
+from assignments.grader.watch import Watch
 
-try:
-    import resource
-except ImportError:  # Windows has no such limits; the watch below is all there is
-    resource = None
-
-GUARD = Path(__file__).with_name("guard.py")
+ROOT = Path(__file__).resolve().parents[2]
 MARK = "MHA_GRADER_MARK"  # every process of a submission carries this variable
-PR_SET_CHILD_SUBREAPER = 36  # from <linux/prctl.h>
-MOST_KERNELS = 3  # a notebook whose Python ends is taken up again this often, less one
+PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36  # from <linux/prctl.h>
+START_SECONDS = 60
+PROGRAM = (
+    "import sys; sys.path += {packages!r}; sys.path.insert(0, {root!r})\n"
+    "from assignments.grader import guard, shell, wire, worker\n"
+    "sys.path.remove({root!r})\n"
+    "worker.main(shell, wire, guard)\n"
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Limits:
         Time for one cell after another has been stopped: what hangs once hangs again.
     megabytes : int
         Memory of all its processes together.
+    disk_megabytes : int
+        What it may write.
     processes : int
         Number of its processes.
     output_bytes : int
@@ -54,48 +59,184 @@ class Limits:
     cell_seconds: float = 5.0
     later_seconds: float = 1.0
     megabytes: int = 2048
+    disk_megabytes: int = 1000
     processes: int = 32
     output_bytes: int = 100_000
 
 
-def run_notebook(source, target, scratch, seeds, limits, mark, nonce):
-    """Run the notebook in ``source`` and write it, with outputs, to ``target``.
+class DiedError(Exception):
+    """The process ended, or had to be ended; the message says why."""
 
-    To be called in a process of its own, which changes its session, folder and limits.  Every
-    cell that did not run to its end holds an error.  If there is no Python to run it with, the
-    reason is written to ``target`` with ``.error`` behind it.
+
+class StartError(Exception):
+    """There is no process to ask."""
+
+
+class Process:
+    """A Python for one student's code.
 
     Parameters
     ----------
-    source, target : str
-        Notebook files.  ``target`` appears once all is done.
     scratch : str
-        A folder for the student's code, which knows of no other.
-    seeds : list of int
-        The seeds of the hidden checks, prepared before the student's code runs.
+        A folder in which it gets one of its own.
     limits : Limits
-        What the notebook may use.
+        What it may use.
     mark : str
-        A text by which the processes can be found, in their environment.
-    nonce : str
-        A text by which the reports of the guard are known to come from the guard.
+        A text by which it and its children can be found, in their environment.
+
+    Raises
+    ------
+    StartError
+        It did not start.
     """
-    _stand_alone()
-    _limit_resources(limits)
-    notebook = nbformat.read(source, as_version=4)
-    os.environ.update(_environment(scratch, seeds, mark, nonce))
-    watch = _Watch(limits)
-    try:
-        asyncio.run(_run(notebook, limits, watch, scratch))
-    except Exception as error:
-        Path(f"{target}.error").write_text(f"{type(error).__name__}: {error}"[:500], "utf-8")
-        raise
-    finally:
-        watch.stop()
-        end_processes(mark, but=os.getpid())
-    partial = Path(f"{target}.part")
-    partial.write_text(json.dumps(_clean(notebook)), encoding="utf-8")
-    partial.replace(target)
+
+    def __init__(self, scratch, limits, mark):
+        # A Python that is started anew must not meet what the one before it has left.
+        home = os.path.realpath(tempfile.mkdtemp(dir=scratch))
+        packages = [path for path in _package_folders() if Path(path).is_dir()]
+        program = PROGRAM.format(packages=packages, root=str(ROOT))
+        self.lack = ""  # what the system cannot refuse it
+        self.seen = []  # what a person should know of
+        self._watch = None
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-I", "-S", "-B", "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=home,
+            env=_environment(home, mark),
+            start_new_session=True,
+        )
+        self._watch = Watch(limits, home, self._process.pid)
+        self._answers = queue.Queue(maxsize=2)  # whoever floods it waits
+        threading.Thread(target=self._read, daemon=True).start()
+        self._write(
+            {
+                "home": home,
+                "kept": [str(ROOT), str(Path(mha_lib.__file__).parent)],
+                "packages": packages,
+                "limits": _system_limits(limits),
+                "most_output": limits.output_bytes,
+                "public": [*mha_lib.__all__, *_module_names()],
+            }
+        )
+        hello = self._next(START_SECONDS)
+        if hello is None or not isinstance(hello.get("lack"), str):
+            self.end()
+            raise StartError("the Python for the student's code did not start")
+        self.lack = hello["lack"]
+
+    def ask(self, seconds, **request):
+        """Ask it to do something, and return its answer.
+
+        Parameters
+        ----------
+        seconds : float
+            How long that may take.
+        **request
+            What to do, as in `worker`.
+
+        Returns
+        -------
+        answer : dict
+            Whatever it says.  None of it is to be trusted.
+        in_time : bool
+            False if it had to be interrupted.
+
+        Raises
+        ------
+        DiedError
+            It did not answer, and is no more.
+        """
+        number = secrets.token_hex(8)  # no answer is taken that was written before the question
+        self._write(request | {"id": number})
+        answer, in_time = self._next(seconds), True
+        if answer is None and self._is_silent():
+            in_time = False
+            with suppress(OSError, ValueError):  # gone, or a system without such signals
+                self._process.send_signal(signal.SIGINT)
+                answer = self._next(1.0)
+        if answer is not None and answer.get("id") == number:
+            seen = answer.get("seen")
+            new = map(wire.printable, seen) if isinstance(seen, list) else []
+            self.seen += [text for text in new if text not in self.seen][: 10 - len(self.seen)]
+            return answer, in_time
+        reason = self._why(answer, in_time)
+        self.end()
+        raise DiedError(reason)
+
+    @property
+    def is_alive(self):
+        return self._process.poll() is None
+
+    def end(self):
+        """Kill it, and all processes that it has started."""
+        with suppress(OSError):
+            self._process.kill()
+        self._watch.stop()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                pipe.close()
+        self._process.wait()
+
+    def _is_silent(self):
+        return self._watch.reason == "" and self.is_alive and not self._closed
+
+    def _why(self, answer, in_time):
+        if self._watch.reason:
+            return f"the code {self._watch.reason}, and was ended"
+        if answer is not None:
+            self.seen.append("writes answers that nobody asked for")
+            return "the code answered out of turn, and was ended"
+        if not in_time:
+            return "the code ran too long, could not be interrupted, and was ended"
+        return "Python itself ended while this cell ran: os._exit, or a crash"
+
+    _closed = False
+
+    def _read(self):
+        """Put what comes into the queue, and None at the end."""
+        while True:
+            try:
+                content = wire.receive(self._process.stdout)
+            except (OSError, ValueError):  # closed
+                content = None
+            if content is None:
+                self._closed = True
+            self._answers.put(content)
+            if content is None:
+                return
+
+    def _write(self, content):
+        """Write from a thread of its own, since the other side need not read."""
+
+        def write():
+            with suppress(OSError, ValueError):
+                wire.send(self._process.stdin, content)
+
+        threading.Thread(target=write, daemon=True).start()
+
+    def _next(self, seconds):
+        """Return what comes next, or None if nothing does."""
+        try:
+            return self._answers.get(timeout=max(0.05, seconds))
+        except queue.Empty:
+            return None
+
+
+def stand_alone():
+    """Leave the grader's session and terminal, and keep out of other processes' sight."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    if sys.platform == "linux":
+        control = ctypes.CDLL(None).prctl
+        # Processes whose parent ends come under this one, however they were started.
+        control(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        # Other processes of the same user cannot look into this one, which knows the answers.
+        control(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
 
 
 def end_processes(mark, but=None):
@@ -116,267 +257,57 @@ def end_processes(mark, but=None):
             continue
 
 
-def _stand_alone():
-    """Leave the grader's session and terminal."""
-    if hasattr(os, "setsid"):
-        os.setsid()
-    if sys.platform == "linux":
-        # Processes whose parent ends come under this one, however they were started.
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
+def remove(folder):
+    """Remove a folder, however deep, and whatever its rights.
+
+    Parameters
+    ----------
+    folder : str
+        The folder.
+
+    Returns
+    -------
+    is_gone : bool
+        Whether nothing is left.
+    """
+    if os.name == "posix":  # these two do not care how deep it is
+        for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            subprocess.run([*command, "--", folder], capture_output=True, check=False)  # noqa: S603
+    else:
+        with suppress(OSError, RecursionError):
+            shutil.rmtree(folder, ignore_errors=True)
+    return not os.path.lexists(folder)
 
 
-def _limit_resources(limits):
-    """Set the limits that the system itself keeps; child processes inherit them."""
-    if resource is None:
-        return
-    memory = limits.megabytes * 1_000_000
-    wanted = {
-        "RLIMIT_AS": memory,  # a large allocation fails at once, as an error in its cell
+def _package_folders():
+    return dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
+
+
+def _module_names():
+    """Return the names of the modules of `mha_lib`."""
+    folder = Path(mha_lib.__file__).parent
+    names = {path.stem for path in folder.glob("*.py")}
+    return sorted(names | {path.parent.name for path in folder.glob("*/__init__.py")})
+
+
+def _system_limits(limits):
+    return {
+        "RLIMIT_AS": limits.megabytes * 1_000_000,  # a large allocation fails as an error
         "RLIMIT_FSIZE": 100_000_000,
         "RLIMIT_CORE": 0,
         "RLIMIT_CPU": int(limits.seconds) + 60,
     }
-    for name, most in wanted.items():
-        kind = getattr(resource, name, None)
-        if kind is not None:
-            hard = resource.getrlimit(kind)[1]
-            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(kind, (most, most))
-    # A file that grows too large is an error to be shown, not the end of the process.
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
-def _environment(scratch, seeds, mark, nonce):
-    """Return the variables that all of a notebook's processes have."""
-    return {
+def _environment(home, mark):
+    """Return all variables that the process has."""
+    taken = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
+    folders = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "IPYTHONDIR")
+    return {name: os.environ[name] for name in taken if name in os.environ} | {
+        **dict.fromkeys(folders, home),
         MARK: mark,
-        "MHA_GRADER_SEEDS": json.dumps(seeds),
-        "MHA_GRADER_NONCE": nonce,
-        "PIP_NO_INDEX": "1",  # nothing is installed into the grader's own environment
-        "PIP_TARGET": scratch,
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "PYTHONUTF8": "1",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
     }
-
-
-def _home(scratch):
-    """Make a new folder for one Python, and return it with the variables that name it.
-
-    A Python that is started anew must not meet what the one before it has left.
-    """
-    home = Path(tempfile.mkdtemp(dir=scratch))
-    startup = home / ".ipython" / "profile_default" / "startup"
-    startup.mkdir(parents=True)
-    (startup / "00-guard.py").write_bytes(GUARD.read_bytes())
-    folders = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "MPLCONFIGDIR", "MHA_GRADER_SCRATCH")
-    return home, dict.fromkeys(folders, str(home)) | {
-        "IPYTHONDIR": str(home / ".ipython"),
-        "JUPYTER_RUNTIME_DIR": str(home / ".runtime"),
-    }
-
-
-class _Watch:
-    """Count the memory and the processes below this one, and end what is too much."""
-
-    def __init__(self, limits):
-        self.limits = limits
-        self.reason = ""
-        self._seen = {}
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self):
-        while not self._stopped.wait(0.1):
-            self._look_once()
-
-    def _look_once(self):
-        processes = psutil.Process().children(recursive=True)
-        self._seen.update((process.pid, process) for process in processes)
-        used = count = 0
-        for process in processes:
-            try:
-                used += process.memory_info().rss
-                count += process.status() != psutil.STATUS_ZOMBIE
-            except psutil.Error:
-                continue
-        if used > self.limits.megabytes * 1_000_000:
-            self.reason = f"used more than {self.limits.megabytes} MB of memory"
-        elif count > self.limits.processes:
-            self.reason = f"started more than {self.limits.processes} processes"
-        else:
-            return
-        self.end_all()
-
-    def end_all(self):
-        """Kill all processes that were ever seen below this one."""
-        for process in list(self._seen.values()):
-            try:
-                if process.is_running():  # False also where the number belongs to another now
-                    process.kill()
-            except psutil.Error:
-                continue
-
-    def stop(self):
-        self._stopped.set()
-        self._thread.join()
-        self._look_once()
-        self.end_all()
-
-
-async def _run(notebook, limits, watch, scratch):
-    """Run all cells.  If Python ends in one of them, go on behind it with a new Python."""
-    clock = _Clock(limits)
-    ended = set()  # cells in which Python ended
-    start = 0
-    for _ in range(MOST_KERNELS):
-        start = await _run_from(notebook, start, ended, clock, watch, scratch)
-        if start >= len(notebook.cells) or clock.left <= 0:
-            break
-    for cell in notebook.cells[start:]:
-        _fail(cell, "NotRun", "this cell was not run, because of what happened above")
-
-
-class _Clock:
-    """How long the next cell may take."""
-
-    def __init__(self, limits):
-        self.limits = limits
-        self.used = 0.0
-        self.somebody_hung = False
-
-    @property
-    def left(self):
-        return self.limits.seconds - self.used
-
-    def allowance(self, _cell=None):
-        one = self.limits.later_seconds if self.somebody_hung else self.limits.cell_seconds
-        return max(0.1, min(one, self.left))
-
-
-async def _run_from(notebook, start, ended, clock, watch, scratch):
-    """Run the cells from ``start`` on in a new Python; return where to go on."""
-    home, folders = _home(scratch)
-    os.environ.update(folders)
-    client = _Client(
-        notebook,
-        allow_errors=True,
-        interrupt_on_timeout=True,
-        error_on_timeout={"ename": "CellTimeoutError", "evalue": "", "traceback": []},
-        timeout_func=clock.allowance,
-        iopub_timeout=1,
-        raise_on_iopub_timeout=True,
-        record_timing=False,
-        startup_timeout=60,
-        shutdown_kernel="immediate",
-        kernel_name="python3",
-        extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-        resources={"metadata": {"path": str(home)}},
-    )
-    client.log.setLevel("CRITICAL")  # what happens is in the notebook
-    client.most_output = clock.limits.output_bytes
-    async with client.async_setup_kernel():
-        for i, cell in enumerate(notebook.cells):
-            again = i < start
-            if cell.cell_type != "code" or (again and (_is_test(cell) or i in ended)):
-                continue
-            if clock.left <= 0:
-                return i
-            began = time.monotonic()
-            try:
-                await client.run_cell(deepcopy(cell) if again else cell, i, clock)
-            except (DeadKernelError, CellTimeoutError, RuntimeError) as error:
-                notebook.cells[i] = cell
-                _fail(cell, *_what_ended(error, clock, watch))
-                ended.add(i)
-                watch.end_all()
-                return max(start, i + 1)
-            finally:
-                clock.used += time.monotonic() - began
-            notebook.cells[i] = cell
-    return len(notebook.cells)
-
-
-def _is_test(cell):
-    graded = cell.metadata.get("nbgrader", {})
-    return graded.get("grade", False) and not graded.get("solution", False)
-
-
-def _what_ended(error, clock, watch):
-    if watch.reason:
-        reason, watch.reason = watch.reason, ""
-        return "KernelDied", f"the code {reason}, and was ended"
-    if isinstance(error, CellTimeoutError):
-        clock.somebody_hung = True
-        return "CellTimeoutError", "the code ran too long, could not be interrupted, and was ended"
-    return "KernelDied", "Python itself ended while this cell ran: os._exit, or a crash"
-
-
-def _fail(cell, name, text):
-    if cell.cell_type == "code":
-        cell.outputs = [
-            *cell.get("outputs", []),
-            nbformat.v4.new_output("error", ename=name, evalue=text, traceback=[f"{name}: {text}"]),
-        ]
-
-
-class _Client(Client):
-    """Runs single cells, and keeps no more output than is allowed."""
-
-    most_output = 0
-
-    async def run_cell(self, cell, index, clock):
-        """Run one cell; whatever did not end well is an error output."""
-        allowance = clock.allowance()
-        self.kept = 0
-        self.reply = None
-        await self.async_execute_cell(cell, index)
-        if cell.source.strip() and self.reply is None:
-            _fail(cell, "NotRun", "the cell gave no answer")
-        elif self.reply and self.reply["status"] != "ok":
-            name = self.reply.get("ename", "Error")
-            if name == "CellTimeoutError":
-                clock.somebody_hung = True
-                _fail(cell, name, f"stopped after {allowance:g} seconds: a loop without end?")
-            elif not any(output.output_type == "error" for output in cell.outputs):
-                _fail(cell, name, str(self.reply.get("evalue", "")))
-
-    def on_cell_executed_hook(self, cell, cell_index, execute_reply):
-        self.reply = execute_reply["content"]
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.on_cell_executed = self.on_cell_executed_hook
-        self.skip_cells_with_tag = ""
-
-    def output(self, outs, msg, display_id, cell_index):
-        if msg["msg_type"] == "error":  # an endless recursion has a long way back
-            msg["content"]["traceback"] = [
-                text[-self.most_output // 10 :] for text in msg["content"]["traceback"][-10:]
-            ]
-        size = len(str(msg["content"]))
-        needed = msg["msg_type"] in {"execute_result", "error"} and size <= self.most_output
-        if not needed and self.kept + size > self.most_output:
-            if self.kept <= self.most_output:
-                self.kept = self.most_output + 1
-                text = f"\n(more than {self.most_output} bytes of output; the rest is left out)\n"
-                outs.append(nbformat.v4.new_output("stream", name="stdout", text=text))
-            return None
-        self.kept += 0 if needed else size
-        return super().output(outs, msg, display_id, cell_index)
-
-
-def _clean(value):
-    """Return a copy whose texts can all be written as UTF-8."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_clean(key): _clean(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_clean(item) for item in value]
-    return value

@@ -1,152 +1,198 @@
-"""Runs inside the student's Python, before the student's code.
+"""What the process of a student may do, from before its first line of code.
 
-Keeps accidents away, and undoes what a submission does to the checks.  This is no sandbox: code
-in the same process can undo it in turn.  Whoever grades strangers uses a container as well.
+`seal` asks the system, and code in the process cannot undo that.  `watch` asks Python: it says
+kindly what is not allowed, and holds where the system has nothing to offer, but code in the same
+process can undo it.
 """
 
+import ctypes  # noqa: F401  loading it later would be refused
+import os
+import signal
+import sys
+import sysconfig
+from pathlib import Path
 
-def _install():
-    import builtins
-    import json
-    import math
-    import os
-    import sys
-    import types
+try:
+    import resource
+except ImportError:  # Windows has no such limits; the grader's own watch is all there is
+    resource = None
 
-    import IPython.display  # noqa: F401  loaded before the student can put another in its place
-    import numpy
+# Files outside Python that NumPy, Matplotlib and the C library read, where they are there.
+_SYSTEM = tuple(
+    f"/{path}"
+    for path in (
+        "lib lib64 usr/lib usr/lib64 usr/share/fonts usr/share/zoneinfo etc/fonts etc/ld.so.cache "
+        "etc/localtime etc/passwd sys/devices/system/cpu dev/null dev/zero dev/random dev/urandom"
+    ).split()
+)
+# Events of Python's audit, by what they do.
+_PROGRAMS = frozenset({
+    "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork",
+    "os.forkpty", "os.startfile", "pty.spawn",
+})  # fmt: skip
+_CHANGING = frozenset({
+    "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod", "os.chown",
+    "os.chflags", "os.lchmod", "os.link", "os.symlink", "os.utime", "os.setxattr",
+    "os.removexattr", "shutil.rmtree", "shutil.move", "shutil.chown", "sqlite3.connect",
+})  # fmt: skip
+_NETWORK = frozenset({"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"})
+_NEVER = frozenset({
+    "ctypes.dlopen", "ctypes.dlsym", "ctypes.dlsym/handle", "ctypes.call_function",
+    "os.kill", "os.killpg", "resource.setrlimit", "resource.prlimit",
+})  # fmt: skip
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 
-    from mha_lib.teaching import prepare
 
-    prepare()  # what the visible checks need
-    for seed in json.loads(os.environ["MHA_GRADER_SEEDS"]):
-        prepare(seed)
+class Refused(PermissionError):  # noqa: N818 - it is what a student reads
+    """The grader does not let a notebook do this."""
 
-    scratch = os.path.realpath(os.environ["MHA_GRADER_SCRATCH"])
-    nonce = os.environ.pop("MHA_GRADER_NONCE")  # by which reports are known to come from here
-    real_path, common_path = os.path.realpath, os.path.commonpath
-    null, writing = os.devnull, os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
-    changing = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod",
-                "os.link", "os.symlink", "shutil.rmtree", "shutil.move"}  # fmt: skip
 
-    def is_inside(path):
-        try:
-            return common_path([scratch, real_path(path)]) == scratch
-        except ValueError:  # another drive
-            return False
+def limit(most):
+    """Set limits that the system itself keeps; child processes inherit them.
 
-    def stay_inside(event, args):
+    Parameters
+    ----------
+    most : dict
+        From the names of limits in the module ``resource`` to their values.
+    """
+    if resource is None:
+        return
+    for name, value in most.items():
+        kind = getattr(resource, name, None)
+        if kind is not None:
+            hard = resource.getrlimit(kind)[1]
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(kind, (value, value))
+    # A file that grows too large is an error to be shown, not the end of the process.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def readable(packages, kept):
+    """Return the files and folders that Python and its packages are read from.
+
+    Parameters
+    ----------
+    packages : list of str
+        Folders with installed packages.
+    kept : list of str
+        Folders of which nothing may be read, except where packages lie in them.
+
+    Returns
+    -------
+    paths : list of str
+        None of which holds a kept folder.
+    """
+    python = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
+    libraries = Path(sys.base_exec_prefix, "lib")
+    kept = [Path(path).resolve() for path in kept]
+    found = []
+    for path in map(Path, (*_SYSTEM, *python, libraries, *packages)):
+        if path.exists():
+            found += _around(path.resolve(), kept)
+    return list(dict.fromkeys(map(str, found)))
+
+
+def seal(home, paths):
+    """Have the system refuse this process, and all that it starts, whatever it does not need.
+
+    Nothing can be read but ``paths``, nothing written outside ``home``, no program started, no
+    TCP connection made, no process outside looked into or, on newer systems, sent a signal.
+
+    Parameters
+    ----------
+    home : str
+        The folder in which the process may do what it likes.
+    paths : list of str
+        What it may read.
+
+    Returns
+    -------
+    lack : str
+        What is not refused on this system; empty if nothing.
+    """
+    try:
+        from py_landlock import AccessFs, Landlock, LandlockError
+    except ImportError:
+        return "the package py-landlock is not there"
+    never = AccessFs.EXECUTE | AccessFs.MAKE_CHAR | AccessFs.MAKE_BLOCK | AccessFs.IOCTL_DEV
+    rules = Landlock(strict=False)  # as much as this system knows
+    try:
+        version = rules.abi_version
+        rules.add_path_rule(home, access=AccessFs(sum(AccessFs)) & ~never)
+        for path in paths:
+            listing = AccessFs.READ_DIR if Path(path).is_dir() else AccessFs(0)
+            rules.add_path_rule(path, access=AccessFs.READ_FILE | listing)
+        rules.add_path_rule(os.devnull, access=AccessFs.READ_FILE | AccessFs.WRITE_FILE)
+        rules.apply()
+    except (LandlockError, OSError) as error:
+        return f"Landlock cannot be used: {error}"
+    return "" if version >= 6 else "signals to other processes, which Linux 6.12 can refuse"
+
+
+def watch(home, kept, paths, own, tell):
+    """Have Python refuse the same, with an error that says so.
+
+    Parameters
+    ----------
+    home, paths : str, list of str
+        As for `seal`.
+    kept : list of str
+        Folders of which nothing may be read, except what is in ``paths`` or ``home``.
+    own : list of str
+        Files in which Python looks when it prints a traceback.
+    tell : callable
+        Gets a text where the person who grades should know of it.
+    """
+    home, paths = os.path.realpath(home), (*paths, os.path.realpath(home))
+    kept = tuple(os.path.realpath(path) for path in kept)
+    # Names of its own, since those of the modules can be replaced.
+    real_path, decoded, separator, null = os.path.realpath, os.fsdecode, os.sep, os.devnull
+
+    def lies_in(path, folders):
+        path = real_path(path)
+        return any(path == folder or path.startswith(folder + separator) for folder in folders)
+
+    def refuse_to_write(path):
+        if path != null and not lies_in(path, [home]):
+            raise Refused(
+                f"the grader lets this notebook write to its own folder only, not to {path}"
+            )
+
+    def refuse(event, args):
         if event == "open":
             path, _, flags = args
-            if not isinstance(path, (str, bytes)) or not (flags or 0) & writing:
+            if not isinstance(path, (str, bytes)):
                 return
-            paths = [path]
-        elif event in changing:
-            paths = [path for path in args if isinstance(path, (str, bytes))]
-        else:
-            return
-        for path in map(os.fsdecode, paths):
-            if path != null and not is_inside(path):
-                raise PermissionError(
-                    f"the grader lets this notebook write to its own folder only, not to {path}"
-                )
+            path = decoded(path)
+            if (flags or 0) & _WRITING:
+                refuse_to_write(path)
+            elif lies_in(path, kept) and not lies_in(path, paths):
+                if path not in own:
+                    tell(f"reads {path}")
+                raise Refused(f"the grader does not let this notebook read {path}")
+        elif event in _CHANGING:
+            for path in args:
+                if isinstance(path, (str, bytes)):
+                    path = decoded(path)
+                    if event == "sqlite3.connect":
+                        path = path.removeprefix("file:").partition("?")[0]
+                    if path not in ("", ":memory:"):
+                        refuse_to_write(path)
+        elif event in _PROGRAMS:
+            raise Refused("the grader does not let this notebook start programs or processes")
+        elif event in _NETWORK:
+            raise Refused("the grader does not let this notebook use the network")
+        elif event in _NEVER:
+            tell(f"tries {event}")
+            raise Refused(f"the grader does not let this notebook use {event}")
 
-    modules = {
-        name: module
-        for name, module in sys.modules.items()
-        if name.startswith(("mha_lib", "IPython.display", "IPython.core.display"))
-    }
-    sealed = []  # (owner, how to set, attributes)
-    contents = []  # (dictionary, its items)
-    codes = []  # (function, its parts)
-    parts = ("__code__", "__defaults__", "__kwdefaults__")
-    own_to_classes = {"__dict__", "__weakref__", "__doc__", "__abstractmethods__"}
-    replaced_by_ipython = {"_", "input", "getpass", "get_ipython", "display", "exit", "quit"}
-    # What the checks compare with, and how they watch.
-    for module in (builtins, math, numpy, *modules.values()):
-        skipped = replaced_by_ipython if module is builtins else ()
-        own = {
-            name: value
-            for name, value in vars(module).items()
-            if not name.startswith("__") and name not in skipped
-        }
-        if module is builtins:
-            own["__import__"] = builtins.__import__
-        sealed.append((module, setattr, own))
-        for value in own.values():
-            if not module.__name__.startswith("mha_lib"):
-                continue
-            if isinstance(value, dict):
-                contents.append((value, dict(value)))
-            if not str(getattr(value, "__module__", "")).startswith("mha_lib"):
-                continue
-            functions = [value]
-            if isinstance(value, type):
-                attributes = {
-                    name: attribute
-                    for name, attribute in vars(value).items()
-                    if name not in own_to_classes
-                }
-                sealed.append((value, type.__setattr__, attributes))
-                functions = attributes.values()
-            codes += [
-                (function, [getattr(function, part) for part in parts])
-                for function in functions
-                if isinstance(function, types.FunctionType)
-            ]
-
-    watched_by = {name: getattr(sys, name) for name in ("setprofile", "getprofile")}
-    sealed.append((sys, setattr, watched_by))
-
-    def restore(asked):
-        changed = []
-        for name, module in modules.items():
-            if sys.modules.get(name) is not module:
-                sys.modules[name] = module
-                changed.append(name)
-        for owner, put, attributes in sealed:
-            now = vars(owner)
-            for name, value in attributes.items():
-                if now.get(name) is not value:
-                    put(owner, name, value)
-                    changed.append(f"{owner.__name__}.{name}")
-            if isinstance(owner, type):  # a property that is added comes before the instance's
-                for name in now.keys() - attributes.keys() - own_to_classes:
-                    type.__delattr__(owner, name)
-                    changed.append(f"{owner.__name__}.{name}")
-        for dictionary, items in contents:
-            if any(dictionary.get(key) is not value for key, value in items.items()):
-                dictionary.update(items)  # what was added stays, such as checks of other seeds
-                changed.append("a table of mha_lib")
-        for function, values in codes:
-            for part, value in zip(parts, values, strict=True):
-                if getattr(function, part) is not value:
-                    setattr(function, part, value)
-                    changed.append(f"{function.__module__}.{function.__qualname__}")
-        for name, value in settings.items():
-            if getattr(shell, name) != value:
-                setattr(shell, name, value[:])
-                changed.append(f"the shell's {name}")
-        if changed or asked == "after":
-            text = f"The grader undid changes to: {', '.join(changed)}" if changed else ""
-            report = {"changed": changed, "nonce": nonce}
-            publish({"text/plain": text, "application/vnd.mha-grader.guard+json": report})
-
-    def before(*_):
-        restore("before")
-
-    def after(*_):
-        restore("after")
-
-    shell = get_ipython()  # noqa: F821  a startup file has it
-    lists = ("ast_transformers", "input_transformers_cleanup", "input_transformers_post")
-    settings = {name: getattr(shell, name)[:] for name in ("ast_node_interactivity", *lists)}
-    publish = shell.display_pub.publish
-    shell.events.register("pre_run_cell", before)
-    shell.events.register("post_run_cell", after)
-    shell.run_line_magic("xmode", "Plain")  # others take seconds for an endless recursion
-    sys.addaudithook(stay_inside)
+    sys.addaudithook(refuse)
 
 
-_install()
-del _install
+def _around(path, kept):
+    """Return a path, or what is in it around the kept folders."""
+    if path in kept:
+        return []
+    if not any(path in folder.parents for folder in kept):
+        return [path]
+    return [found for inner in sorted(path.iterdir()) for found in _around(inner.resolve(), kept)]

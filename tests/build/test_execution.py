@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
 
@@ -19,7 +18,6 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from nbclient.output_widget import OutputWidget
 
 from _ext import execution
-from assignments.grader import execute as grader
 from mha_lib.learning.weights import weights_folder
 from tests import notebooks
 from tests.grader import assignment
@@ -160,24 +158,6 @@ def test_nbclient_as_it_is_loses_the_answer(sent, seconds):
     NotebookClient(notebook_of(INTERACT), timeout=3).execute()
     assert sent
     assert seconds[0] >= 3
-
-
-def test_the_grader_does_not_lose_the_answer(sent, seconds, tmp_path, monkeypatch):
-    for name in ("_stand_alone", "_limit_resources"):  # of the process that would be its own
-        monkeypatch.setattr(grader, name, lambda *_: None)
-    source, target = tmp_path / "in.ipynb", tmp_path / "out.ipynb"
-    nbformat.write(notebook_of(INTERACT, "print('after')"), source)
-    limits = grader.Limits(seconds=TIMEOUT * 3, cell_seconds=TIMEOUT)
-    mark = f"test in process {os.getpid()}"  # whatever carries it in its environment is killed
-    # In a thread: a browser that another test has opened keeps an event loop in this one.
-    with ThreadPoolExecutor() as pool:
-        pool.submit(
-            grader.run_notebook, source, target, str(tmp_path), [1], limits, mark, "nonce"
-        ).result()
-    cells = nbformat.read(target, as_version=4).cells
-    assert sent
-    assert max(seconds) < TIMEOUT
-    assert cells[1].outputs[0].text == "after\n"
 
 
 def test_who_waits_is_told_which_cell_is_running(tmp_path, monkeypatch, capsys):

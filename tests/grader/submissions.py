@@ -17,6 +17,16 @@ LIAR = (  # an array whose numbers equal all others
     "class Liar(np.ndarray):\n    ravel = lambda self: self\n"
     "    tolist = lambda self: [Equal()] * self.size\n\n"
 )
+FORK = (  # what subprocess itself calls; the child is a copy of this process, if no program starts
+    "import _posixsubprocess, os, sys, time\n\n"
+    "class Sleep:  # asked for its name in the child\n"
+    "    def __call__(self): time.sleep(self.seconds)\n\n"
+    "def fork(seconds):\n"
+    "    sleep = Sleep()\n    sleep.seconds = seconds\n"
+    "    r, w = os.pipe()\n"
+    "    _posixsubprocess.fork_exec([b'{token}'], [b'/none'], True, (), None, None, -1, -1, -1,\n"
+    "        -1, -1, -1, r, w, False, True, -1, None, None, None, -1, sleep, False)\n\n"
+)
 # Each is a part of the assignment and the code that stands in its cell instead of a solution.
 CODE = {
     "syntax error": ("softmax", "def softmax(z)\n    return z"),
@@ -35,19 +45,18 @@ CODE = {
     "sys.exit": ("softmax", "import sys\n\nsys.exit(0)"),
     "os._exit": ("softmax", "import os\n\nos._exit(0)"),
     "10 GB": ("softmax", "{solution}\n\nlarge = np.ones(1_250_000_000)"),
-    "50 processes": (
-        "softmax",
-        "{solution}\n\nimport subprocess, sys, time\n\n"
-        "sleep = [sys.executable, '-c', 'import time; time.sleep(300) # {token}']\n"
-        "for i in range(50):\n"
-        "    subprocess.Popen(sleep, start_new_session=i % 2 == 1)\ntime.sleep(30)",
-    ),
-    "processes left behind": (
+    "a program": (
         "softmax",
         "{solution}\n\nimport subprocess, sys\n\n"
         "sleep = [sys.executable, '-c', 'import time; time.sleep(300) # {token}']\n"
         "subprocess.Popen(sleep, start_new_session=True, env={})",
     ),
+    # Past Python's audit, which knows of no such call.
+    "50 processes": (
+        "softmax",
+        FORK + "for i in range(50):\n    fork(300)\ntime.sleep(30)\n\n{solution}",
+    ),
+    "processes left behind": ("softmax", "{solution}\n\n" + FORK + "fork(300)\nfork(300)"),
     "endless recursion": ("softmax", "def softmax(z):\n    return softmax(z)\n\nsoftmax(1)"),
     "patches the checks": (
         "softmax",
@@ -157,6 +166,37 @@ BYTES = {
         nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
     ).encode(),
 }
+
+
+def pasted_catalogue():
+    """Return code that holds the catalogue of mistakes: it cannot be imported there."""
+    folder = assignment.ROOT / "mha_lib"
+    files = [*folder.glob("*.py"), *folder.glob("teaching/misconceptions/*.py")]
+    texts = {"wrong_lib": "", "wrong_lib.teaching": ""}
+    for path in files:
+        name = path.relative_to(folder.parent).with_suffix("").as_posix().replace("/", ".")
+        if path != folder / "__init__.py":
+            text = path.read_text("utf-8").replace("mha_lib", "wrong_lib")
+            texts[name.replace("mha_lib", "wrong_lib").removesuffix(".__init__")] = text
+    return f"""\
+import importlib.abc, importlib.machinery, sys
+
+texts = {texts!r}
+
+class Pasted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        if name in texts:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec):
+        pass
+
+    def exec_module(self, module):
+        exec(texts[module.__name__], vars(module))
+
+sys.meta_path.insert(0, Pasted())
+from wrong_lib.teaching.misconceptions import CATALOGUE
+"""
 
 
 def solutions():
