@@ -13,7 +13,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-from mha_lib.figures.palette import TOKENS
+from mha_lib.figures.palette import PAGE, TOKENS
 
 SYSTEM = {"ink": "CanvasText", "soft": "CanvasText", "line": "GrayText", "page": "Canvas"}
 
@@ -38,6 +38,8 @@ def themed(svg, alt, name):
         r' id="([^"]*)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", svg
     )
     svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", svg)
+    # A drawing stands on the page, or in the box of an answer, and has no ground of its own.
+    svg = svg.replace(f'style="fill: {PAGE}"', 'style="fill: none"')
     for token, (light, _) in TOKENS.items():
         svg = svg.replace(light, f"var(--mha-{token})")
     opening = f'<svg role="img" aria-label="{escape(alt)}" class="mha-figure" '

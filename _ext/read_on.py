@@ -10,7 +10,10 @@ from html import escape, unescape
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-PLACE = re.compile(r"(?:chapter (\d)|Watch out for), &#x27;(.+?)&#x27;")
+# With the link around it, if there is one: to the notebook, for whoever reads it in Jupyter.
+PLACE = re.compile(
+    r'(?:<a href="[^"]*">)?((?:chapter (\d)|Watch out for), &#x27;(.+?)&#x27;)(?:</a>)?'
+)
 WATCH_OUT = "6"  # the chapter that is called by its name
 
 
@@ -25,9 +28,9 @@ def linked(html, pages):
     """
 
     def link(found):
-        page = pages.get(found[1] or WATCH_OUT)
-        address = f"{page}#{nodes.make_id(unescape(found[2]))}"
-        return f'<a href="{escape(address)}">{found[0]}</a>' if page else found[0]
+        page = pages.get(found[2] or WATCH_OUT)
+        address = f"{page}#{nodes.make_id(unescape(found[3]))}"
+        return f'<a href="{escape(address)}">{found[1]}</a>' if page else found[0]
 
     return PLACE.sub(link, html)
 

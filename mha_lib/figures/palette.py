@@ -31,7 +31,7 @@ TOKENS = {
     "ink": ("#1f2733", "#ced6dd"),  # text, axes
     "soft": ("#48566b", "#9ca4af"),  # what matters less
     "line": ("#c9ced5", "#48566b"),  # grids and frames
-    "page": ("#fefefe", "#14181e"),  # not the white of what is written on a head's colour
+    "page": ("#fefefe", "#121212"),  # not the white of what is written on a head's colour
     "mark": ("#b3261e", "#ff8a80"),  # what cannot be, is lost or is left over
     "curve-1": ("#882255", "#e58fb8"),  # curves of quantities
     "curve-2": ("#117733", "#63c482"),

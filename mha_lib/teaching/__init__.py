@@ -6,8 +6,6 @@ such a mistake is.
 """
 
 from mha_lib.teaching.checks import (
-    CaseResult,
-    CheckResult,
     check_attention,
     check_budget,
     check_masks,
@@ -28,6 +26,7 @@ from mha_lib.teaching.effects import (
     situations,
 )
 from mha_lib.teaching.misconceptions import CATALOGUE, Misconception, built_with
+from mha_lib.teaching.results import CaseResult, CheckResult
 from mha_lib.teaching.steps import right_function
 
 __all__ = [

@@ -8,6 +8,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,6 @@ import numpy as np
 from mha_lib.teaching import misconceptions
 
 COUNT = ("the count",)  # what a function that counts returns
-# Two answers are the same where they differ by less than this, relative to the larger.
-TOLERANCE = {"float64": 1e-8, "float32": 1e-3}
 
 _INTEGERS, _FLOATS = (int, np.int32, np.int64), (float, np.float32, np.float64)
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
@@ -67,12 +66,16 @@ class Answer:
             and not self.error
             and not other.error
             and all(
-                shape == other_shape and _same_numbers(numbers, other_numbers, tolerance)
-                for (shape, _, numbers), (other_shape, _, other_numbers) in zip(
-                    self.arrays, other.arrays, strict=True
+                shape == other_shape and _same_numbers(numbers, other_numbers, tolerance * largest)
+                for (shape, _, numbers), (other_shape, _, other_numbers), largest in zip(
+                    self.arrays, other.arrays, other._largest, strict=True
                 )
             )
         )
+
+    @cached_property
+    def _largest(self):
+        return [_largest(numbers) for _, _, numbers in self.arrays]
 
     def likeness(self, other: "Answer", tolerance: float) -> int:
         """Return 2 for the same numbers or error, 1 for an error of the same type, else 0."""
@@ -106,22 +109,51 @@ def ask(function: Callable, args: tuple, kwargs: dict[str, Any], parts: tuple[st
     args = tuple(_copied(a) for a in args)
     kwargs = {name: _copied(a) for name, a in kwargs.items()}
     before = _bytes_in(args, kwargs)
+    # Without warnings: the mistakes that they tell of show in the numbers.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = compute(function, args, kwargs, parts)
+    if not answer.error and _bytes_in(args, kwargs) != before:
+        return Answer(
+            arrays=answer.arrays,
+            problem="changed its input in place, as z -= 1 does too; the caller still needs it: "
+            "work on a new array, or on a copy",
+        )
+    return answer
+
+
+def compute(
+    function: Callable, args: tuple, kwargs: dict[str, Any], parts: tuple[str, ...]
+) -> Answer:
+    """Call a function that leaves its arguments alone and warns of nothing; else like `ask`.
+
+    Parameters
+    ----------
+    function : callable
+        A right function, or a wrong one of the catalogue.
+    args, kwargs : tuple, dict
+        Its arguments.
+    parts : tuple of str
+        Names of what it is to return.
+
+    Returns
+    -------
+    answer : Answer
+        In plain numbers.
+
+    Examples
+    --------
+    >>> compute(max, (2, 3), {}, COUNT).arrays
+    (((), 'int', (3,)),)
+    """
     try:
-        # Without warnings: the mistakes that they tell of show in the numbers.
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"):
             value = function(*args, **kwargs)
-        answer = _read(value, parts)
+        return _read(value, parts)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # sys.exit in a function too
         return _failure(error, function)
-    if _bytes_in(args, kwargs) != before:
-        return Answer(
-            arrays=answer.arrays,
-            problem="changed its input in place, which the caller still needs: work on a new array",
-        )
-    return answer
 
 
 def complaint(
@@ -136,7 +168,7 @@ def complaint(
     parts, axes : tuple of str
         Names of what is returned, and their axes in words.
     tolerance : float
-        One of ``TOLERANCE``.
+        Below which they count as the same, relative to the largest number.
 
     Returns
     -------
@@ -165,16 +197,24 @@ def complaint(
                 remark = "a remark, at no cost: this is a float; // divides whole numbers exactly"
             continue
         if dtype != right_dtype:
-            if (dtype, right_dtype) != ("float64", "float32"):
+            if (dtype, right_dtype) not in _REMARKS:
                 return f"{part} has dtype {dtype}, but should have {right_dtype}", ""
-            remark = (
-                "a remark, at no cost: float32 came in and float64 came out, as happens "
-                "when dividing by np.sqrt(d_k), a float64 number; float(np.sqrt(d_k)) avoids it"
-            )
+            remark = f"a remark, at no cost: {_REMARKS[dtype, right_dtype]}"
         wrong = _wrong_numbers(part, shape, numbers, right_numbers, tolerance)
         if wrong:
             return wrong, ""
     return "", remark
+
+
+_REMARKS = {  # given dtype, right dtype
+    ("float64", "float32"): (
+        "float32 came in and float64 came out, as happens when dividing by np.sqrt(d_k), a float64 "
+        "number; float(np.sqrt(d_k)) avoids it"
+    ),
+    ("float32", "float64"): (
+        "float64 came in and float32 came out, which keeps 7 of 16 digits; that is enough here"
+    ),
+}
 
 
 # --- calling ----------------------------------------------------------------------------------
@@ -313,19 +353,22 @@ def _a(value):
 # --- comparing --------------------------------------------------------------------------------
 
 
-def _same_numbers(left, right, tolerance):
-    """Compare numbers, NaN equal to NaN; relative to the largest finite one of the right."""
-    finite = [abs(b) for b in right if b - b == 0]
-    bound = tolerance * max([1e-3, *finite])
-    return all(
-        a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= bound
+def _largest(numbers):
+    """Return the largest finite one, to which a tolerance is relative."""
+    return max([1e-3, *(abs(number) for number in numbers if number - number == 0)])
+
+
+def _same_numbers(left, right, bound):
+    """Compare numbers, NaN equal to NaN."""
+    return left == right or all(
+        a == b or abs(a - b) <= bound or (a != a and b != b)  # NaN
         for a, b in zip(left, right, strict=True)
     )
 
 
 def _wrong_numbers(part, shape, numbers, right_numbers, tolerance):
     """Return in words how these numbers differ from the right ones of the same shape."""
-    if _same_numbers(numbers, right_numbers, tolerance):
+    if _same_numbers(numbers, right_numbers, tolerance * _largest(right_numbers)):
         return ""
     n_nan = sum(math.isnan(number) for number in numbers)
     if n_nan:

@@ -10,138 +10,15 @@ The grader of the assignment undoes that; by themselves the checks are no protec
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mha_lib import _check
 from mha_lib._types import Integer
 from mha_lib.teaching import answers
-from mha_lib.teaching.diagnosis import diagnose, why_nothing
+from mha_lib.teaching.diagnosis import Hint, diagnose, why_nothing
+from mha_lib.teaching.results import N_STEPS, CaseResult, CheckResult, lines_of
 from mha_lib.teaching.steps import CANDIDATES, STEPS, cases
-
-
-@dataclass(frozen=True)
-class CaseResult:
-    """How one case of a check went.
-
-    Attributes
-    ----------
-    name : str
-        What is special about the input.
-    passed : bool
-        Whether the answer was right.
-    message : str
-        What was wrong, or a remark on a right answer; empty if there is nothing to say.
-
-    Examples
-    --------
-    >>> check_split_heads(lambda x, n_heads: None).cases[0].message
-    'returned None: the function has no return, or returns nothing'
-    """
-
-    name: str
-    passed: bool
-    message: str
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """What a check found: a mark, and what to think about.
-
-    Attributes
-    ----------
-    function : str
-        Name of the function that was asked for.
-    score : float
-        Share of the cases that were right, from 0 to 1.
-    verdict : str
-        ``"right"``, ``"partly right"``, ``"wrong"``, ``"blank"`` (there is nothing yet) or
-        ``"not your own"`` (the library's function was called, which scores 0).
-    diagnosis : str
-        What the code does instead and where to read on, or what went wrong first.
-    misconceptions : tuple of str
-        Names of the entries of ``mha_lib.teaching.CATALOGUE`` that answer like this code: one for
-        each mistake that was recognised, in each function that was checked.  A mistake for which
-        several entries answer alike has no name here; the diagnosis gives them all.
-    cases : tuple of CaseResult
-        One for each input.
-
-    Notes
-    -----
-    ``IPython.display.display`` also stores function, score, verdict, diagnosis, misconception and
-    misconceptions as ``application/vnd.mha-lib.check+json``, for programs that read an executed
-    notebook.
-
-    Examples
-    --------
-    >>> result = check_split_heads(lambda x, n_heads: x.reshape(n_heads, x.shape[0], -1))
-    >>> result.verdict, result.misconception
-    ('wrong', 'split by a bare reshape')
-    """
-
-    function: str
-    score: float
-    verdict: str
-    diagnosis: str
-    misconceptions: tuple[str, ...]
-    cases: tuple[CaseResult, ...]
-
-    @property
-    def misconception(self) -> str | None:
-        """The first of the misconceptions, or None."""
-        return self.misconceptions[0] if self.misconceptions else None
-
-    def __repr__(self) -> str:
-        lines = [self._headline(), *(f"  {line}" for line in self.diagnosis.splitlines())]
-        for mark, names, message in self._rows():
-            lines.append(f"  {mark}  {names}{': ' if message else ''}{message}")
-        return "\n".join(lines)
-
-    def _repr_html_(self):
-        rows = "".join(
-            f"<tr><td>{mark}</td><td>{escape(names)}</td><td>{escape(message)}</td></tr>"
-            for mark, names, message in self._rows()
-        )
-        paragraphs = "".join(f"<p>{escape(line)}</p>" for line in self.diagnosis.splitlines())
-        return (
-            f"<div><p><strong>{escape(self._headline())}</strong></p>{paragraphs}"
-            f"<table><thead><tr><th>result</th><th>case</th><th>what happened</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table></div>"
-        )
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        told = ("function", "score", "verdict", "diagnosis", "misconception")
-        stored = {name: getattr(self, name) for name in told}
-        return {
-            "text/plain": repr(self),
-            "text/html": self._repr_html_(),
-            "application/vnd.mha-lib.check+json": stored
-            | {"misconceptions": list(self.misconceptions)},
-        }
-
-    def _rows(self):
-        """Return mark, cases and message of each row; cases with the same message share one."""
-        shared = {}
-        for case in self.cases:
-            # The diagnosis may hold a remark on a right answer already.
-            told = case.passed and case.message in self.diagnosis.splitlines()
-            message = "" if told else case.message
-            alone = None if message else case.name
-            shared.setdefault((case.passed, message, alone), []).append(case.name)
-        rows = []
-        for (passed, message, _), names in shared.items():
-            everywhere = len(names) == len(self.cases) > 1
-            where = f"in all {len(names)} cases" if everywhere else "; ".join(names)
-            rows.append(("right" if passed else "wrong", where, message))
-        return rows
-
-    def _headline(self):
-        n_right = sum(case.passed for case in self.cases)
-        return (
-            f"{self.function}: {self.verdict}, {n_right} of {len(self.cases)} cases right, "
-            f"score {self.score:.2f}"
-        )
 
 
 def check_softmax(function: Callable, *, seed: Integer = 7) -> CheckResult:
@@ -389,7 +266,8 @@ def prepare(seed: Integer = 7) -> int:
     """
     seed = _check.integer("seed", seed, minimum=0)
     for step in STEPS:
-        cases(step, seed)
+        for case in cases(step, seed):
+            _ = case.mistaken  # which needs, and keeps, all answers
     return seed
 
 
@@ -455,19 +333,28 @@ def _check_all(steps, seed):
         verdict = "not your own"
     else:
         verdict = "partly right" if n_right else "wrong"
-    texts = [
-        part.text if len(steps) == 1 else f"{step}: {part.text}"
-        for (step, _), part in zip(steps, found, strict=True)
-    ]
-    remarks = [remark for part in found for remark in part.remarks]
+    told: list[str | Hint] = []
+    for (step, _), part in zip(steps, found, strict=True):
+        first, *more = part.told
+        told += [first if len(steps) == 1 else _said_of(step, first), *more]
+    told += dict.fromkeys(remark for part in found for remark in part.remarks)
     return CheckResult(
         function=", ".join(step for step, _ in steps),
         score=n_right / len(results),
         verdict=verdict,
-        diagnosis="\n".join([*texts, *dict.fromkeys(remarks)]),
+        diagnosis="\n".join(lines_of(told, N_STEPS)),
         misconceptions=tuple(name for part in found for name in part.names),
         cases=tuple(results),
+        unnamed=tuple(step for (step, _), part in zip(steps, found, strict=True) if part.unnamed),
+        told=tuple(told),
     )
+
+
+def _said_of(step, line):
+    """Return the first line about a step with its name in front."""
+    if isinstance(line, Hint):
+        return replace(line, question=f"{step}: {line.question}")
+    return f"{step}: {line}"
 
 
 @dataclass(frozen=True)
@@ -476,9 +363,10 @@ class _Finding:
 
     results: list[CaseResult]
     verdict: str
-    text: str
+    told: tuple  # of texts and hints
     names: tuple = ()  # of the misconceptions
     remarks: tuple = ()  # on a function that is right
+    unnamed: bool = False  # whether something is wrong that has no name
 
 
 def _check_step(step, function, asked):
@@ -486,14 +374,14 @@ def _check_step(step, function, asked):
     if not callable(function):
         kind = type(function).__name__
         text = f"this is of type {kind}, not a function: pass the function itself, without ()"
-        return _Finding(_all_wrong(asked, text), "wrong", text)
+        return _Finding(_all_wrong(asked, text), "wrong", (text,))
     with _Watch(step) as watch:
         given = [answers.ask(function, case.args, case.kwargs, case.parts) for case in asked]
     # A function that runs in another process tells what was seen there.
     seen = watch.seen or getattr(function, "seen", "")
     if seen:
         text = f"{seen} Writing {step} yourself is the exercise, and so it earns nothing."
-        return _Finding(_all_wrong(asked, "not your own work"), "not your own", text)
+        return _Finding(_all_wrong(asked, "not your own work"), "not your own", (text,))
 
     told = [
         answers.complaint(answer, case.right, case.parts, case.axes, case.tolerance)
@@ -506,13 +394,14 @@ def _check_step(step, function, asked):
     complaints = [wrong for wrong, _ in told]
     if not any(complaints):
         remarks = tuple(remark for _, remark in told if remark)
-        return _Finding(results, "right", "Right in every case.", remarks=remarks)
+        return _Finding(results, "right", ("Right in every case.",), remarks=remarks)
     nothing = why_nothing(step, function, given)
     if nothing:
-        return _Finding(results, *nothing)
-    names, text = diagnose(step, asked, given, complaints)
+        verdict, text = nothing
+        return _Finding(results, verdict, (text,), unnamed=verdict == "wrong")
+    found = diagnose(step, asked, given, complaints)
     verdict = "wrong" if all(complaints) else "partly right"
-    return _Finding(results, verdict, text, names)
+    return _Finding(results, verdict, found.told, found.names, unnamed=not found.explains_all)
 
 
 def _all_wrong(asked, message):

@@ -4,16 +4,76 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dis import get_instructions
 
-from mha_lib.teaching.answers import Answer
+import numpy as np
+
+from mha_lib.teaching.answers import Answer, compute
 from mha_lib.teaching.misconceptions import Misconception
-from mha_lib.teaching.steps import CANDIDATES, STEPS, Case
+from mha_lib.teaching.steps import CANDIDATES, STEPS, Case, pairs
 
 _NUMBER_WORDS = {2: "Two", 3: "Three"}
+_FIRST = 3  # cases in which two mistakes at once must show, or they are not looked at any further
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What to say of one mistake, in three steps.
+
+    Attributes
+    ----------
+    question : str
+        To think about before anything is told.
+    idea : str
+        What the code does instead of what was meant; never how to write it.
+    place : str
+        Where to read on, and when the mistake is invisible.
+    entry : Misconception
+        The mistake.
+
+    Examples
+    --------
+    >>> from mha_lib.teaching import check_merge_heads
+    >>> check_merge_heads(lambda x: x.mean(axis=-3)).told[0].place
+    "Read on in chapter 2, 'Step 4: concatenate'. The mistake is invisible with one head."
+    """
+
+    question: str
+    idea: str
+    place: str
+    entry: Misconception
+
+    @property
+    def steps(self) -> tuple[str, str, str]:
+        """All three, in the order in which they are told."""
+        return self.question, self.idea, self.place
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found behind wrong answers.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the misconceptions that were recognised, without those that cannot be told apart.
+    told : tuple of str or Hint
+        What to say to the student, line by line.
+    explains_all : bool
+        Whether those that have a name explain all wrong cases.
+
+    Examples
+    --------
+    >>> Diagnosis((), ("In the case 'three heads': raised ValueError.",), explains_all=False).names
+    ()
+    """
+
+    names: tuple[str, ...]
+    told: tuple[str | Hint, ...]
+    explains_all: bool
 
 
 def diagnose(
     step: str, cases: Sequence[Case], answers: Sequence[Answer], complaints: Sequence[str]
-) -> tuple[tuple[str, ...], str]:
+) -> Diagnosis:
     """Find the misconceptions behind wrong answers.
 
     Parameters
@@ -29,10 +89,8 @@ def diagnose(
 
     Returns
     -------
-    names : tuple of str
-        Of the misconceptions that were recognised, without those that cannot be told apart.
-    text : str
-        What to say to the student.
+    diagnosis : Diagnosis
+        Names, what to say, and whether that is all.
 
     Examples
     --------
@@ -40,32 +98,45 @@ def diagnose(
     >>> from mha_lib.teaching.steps import cases
     >>> asked = cases("merge_heads", seed=7)
     >>> given = [ask(lambda x: x.mean(axis=-3), c.args, c.kwargs, c.parts) for c in asked]
-    >>> diagnose("merge_heads", asked, given, ["wrong"] * 4)[0]
+    >>> diagnose("merge_heads", asked, given, ["wrong"] * 4).names
     ('heads averaged',)
     """
     failed = [i for i, message in enumerate(complaints) if message]
     mistakes = _mistakes(step, cases, answers, failed)
     if not mistakes:
-        return (), f"In the case '{cases[failed[0]].name}': {complaints[failed[0]]}."
-    lines = []
+        told = f"In the case '{cases[failed[0]].name}': {complaints[failed[0]]}."
+        return Diagnosis((), (told,), explains_all=False)
+    alone = [found.entries[0] for found in mistakes if len(found.entries) == 1]
+    lines: list[str | Hint] = []
     if len(mistakes) > 1:
-        count = _NUMBER_WORDS.get(len(mistakes), str(len(mistakes)))
-        lines.append(f"{count} things are wrong or missing, each in cases of its own:")
-    for alike in mistakes:
-        if len(alike) > 1:
-            lines.append(f"It is one of these {len(alike)}; from outside they look the same.")
-        for entry in (likeness.entry for likeness in alike):
-            where = "" if entry.step == step else f"In the step {entry.step}: "
-            hides = "" if entry.formal else f" The mistake is invisible {entry.hides}."
-            lines += [f"{where}{entry.sentence}", f"Read on in {entry.where}.{hides}"]
-    explained = frozenset().union(*(alike[0].explained for alike in mistakes))
+        lines.append(
+            f"{_NUMBER_WORDS.get(len(mistakes), str(len(mistakes)))} things are wrong or missing:"
+        )
+    for found in mistakes:
+        if len(found.entries) > 1:
+            n_alike = len(found.entries)
+            lines.append(f"It is one of these {n_alike}; from outside they look the same.")
+        lines += [_hint(step, entry) for entry in found.entries]
+    explained = frozenset().union(*(found.explained for found in mistakes))
     unlike = [i for i in failed if i not in explained]
     if unlike:
         lines += [
             f"This explains {len(explained)} of {len(failed)} wrong cases.",
             f"Besides, in the case '{cases[unlike[0]].name}': {complaints[unlike[0]]}.",
         ]
-    return tuple(alike[0].entry.name for alike in mistakes if len(alike) == 1), "\n".join(lines)
+    return Diagnosis(
+        tuple(entry.name for entry in alone),
+        tuple(lines),
+        explains_all=not unlike and len(alone) == len(mistakes),
+    )
+
+
+def _hint(step, entry):
+    where = "" if entry.step == step else f"In the step {entry.step}: "
+    hides = "" if entry.formal else f" The mistake is invisible {entry.hides}."
+    return Hint(
+        f"{where}{entry.question}", entry.sentence, f"Read on in {entry.where}.{hides}", entry
+    )
 
 
 def why_nothing(step: str, function: Callable, answers: Sequence[Answer]) -> tuple[str, str] | None:
@@ -152,47 +223,111 @@ _STUBS = frozenset(
 
 @dataclass(frozen=True)
 class _Likeness:
-    """How an entry of the catalogue compares with a student's answers.
+    """How one mistake or two of the catalogue compare with a student's answers.
 
     ``match`` has the result of `Answer.likeness` for each case, and ``explained`` holds the wrong
-    cases in which entry and student are wrong alike.
+    cases in which catalogue and student are wrong alike.
     """
 
-    entry: Misconception
+    entries: tuple
     match: tuple
     explained: frozenset
-    contradicted: bool  # by a right answer where the entry is wrong
 
 
-def _likenesses(step, cases, answers, failed):
-    """Compare a student's answers with those of all candidates."""
-    found = []
-    for j, (entry, _) in enumerate(CANDIDATES[step]):
-        match = tuple(
-            answer.likeness(case.wrong[j], case.tolerance)
-            for answer, case in zip(answers, cases, strict=True)
-        )
-        mistaken = [i for i, case in enumerate(cases) if j in case.mistaken]
-        explained = frozenset(i for i in mistaken if i in failed and match[i])
-        contradicted = any(i not in failed for i in mistaken)
-        found.append(_Likeness(entry, match, explained, contradicted))
-    return found
+@dataclass(frozen=True)
+class _Mistake:
+    """One mistake: an entry, or several that explain the same cases alike."""
+
+    entries: tuple
+    explained: frozenset
 
 
-def _most_alike(likenesses, left, open_cases, wrong_numbers):
-    """Return the candidates that explain the same of the wrong cases that are left, and best.
+def _likeness(entries, wrong, cases, answers, failed):
+    """Compare a student's answers with wrong ones; None if something contradicts them.
 
-    What is not open is explained already.  Equal wrong numbers are no accident.  What failed in
-    its own way, as where an argument is not there yet or the dtype is wrong, says nothing for or
-    against an idea.
+    A right answer contradicts whatever is wrong there.  Equal errors are weaker than equal numbers,
+    since different mistakes fail with the same words: they count only where the catalogue and the
+    student fail with the same words everywhere.
     """
-    best, best_rank = [], 0
+    mistaken = [
+        i
+        for i, (other, case) in enumerate(zip(wrong, cases, strict=True))
+        if not other.equals(case.right, case.tolerance)
+    ]
+    if any(i not in failed for i in mistaken):
+        return None
+    match = tuple(
+        answer.likeness(other, case.tolerance) if i in failed else 0
+        for i, (answer, other, case) in enumerate(zip(answers, wrong, cases, strict=True))
+    )
+    explained = frozenset(i for i in mistaken if i in failed and match[i])
+    numbers = any(match[i] == 2 and answers[i].arrays for i in explained)
+    if not (numbers or (mistaken and all(match[i] == 2 for i in mistaken))):
+        return None
+    return _Likeness(entries, match, explained)
+
+
+def _singles(step, cases, answers, failed):
+    """Return the likenesses of all entries."""
+    found = (
+        _likeness((entry,), [case.wrong[j] for case in cases], cases, answers, failed)
+        for j, (entry, _) in enumerate(CANDIDATES[step])
+        if not any(j in case.mistaken for i, case in enumerate(cases) if i not in failed)
+    )
+    return [likeness for likeness in found if likeness]
+
+
+def _doubles(step, cases, answers, failed, likely):
+    """Return the likenesses of two mistakes at once, at least one of which is likely."""
+    numbers = [i for i in failed if answers[i].arrays]
+    found = []
+    for i, ((j, k), function) in enumerate(pairs(step)):
+        entries = (CANDIDATES[step][j][0], CANDIDATES[step][k][0])
+        if likely.isdisjoint(entry.name for entry in entries):
+            continue
+        both = [n for n in numbers if {j, k} <= cases[n].mistaken]
+        either = [n for n in numbers if {j, k} & cases[n].mistaken]
+        telling = (both or either)[:_FIRST]
+        if any(_is_like(answers[n], i, function, cases[n]) for n in telling):
+            wrong = [compute(function, case.args, case.kwargs, case.parts) for case in cases]
+            found.append(_likeness(entries, wrong, cases, answers, failed))
+    return [likeness for likeness in found if likeness]
+
+
+def _is_like(answer, place, function, case):
+    """Return whether a pair gives the same shape and the same first number, as fast as can be."""
+    if place not in case.of_pairs:
+        try:
+            with np.errstate(all="ignore"):
+                result = function(*case.args, **case.kwargs)
+            result = result[0] if isinstance(result, tuple) else result
+            case.of_pairs[place] = np.shape(result), float(np.ravel(result)[0])
+        except Exception:  # sizes that do not fit
+            case.of_pairs[place] = None
+    shape, _, numbers = answer.arrays[0]
+    if case.of_pairs[place] is None or case.of_pairs[place][0] != shape or not numbers:
+        return False
+    first = case.of_pairs[place][1]
+    if first != first or numbers[0] != numbers[0]:  # NaN
+        return first != first and numbers[0] != numbers[0]
+    largest = max(abs(number) for number in numbers if number == number)
+    return abs(numbers[0] - first) <= case.tolerance * max(1e-3, largest)
+
+
+def _most_alike(likenesses, left, wrong_numbers, share):
+    """Return the likenesses that explain the same of the wrong cases that are left, and best.
+
+    They must explain a share of what has wrong numbers: at least one of so many.  What failed in
+    its own way, as where an argument is not there yet or the dtype is wrong, says nothing for or
+    against an idea.  One mistake is believed before two.
+    """
+    best, best_rank = [], (0, 0)
     for likeness in likenesses:
         explained = likeness.explained & left
         telling = explained | (wrong_numbers & left)
-        if 3 * len(explained) < len(telling) or all(likeness.match[i] < 2 for i in explained):
+        if share * len(explained) < len(telling) or all(likeness.match[i] < 2 for i in explained):
             continue
-        rank = sum(likeness.match[i] for i in open_cases)
+        rank = (sum(likeness.match[i] for i in explained), -len(likeness.entries))
         if rank > best_rank:
             best, best_rank = [likeness], rank
         elif rank == best_rank:
@@ -203,21 +338,47 @@ def _most_alike(likenesses, left, open_cases, wrong_numbers):
 
 
 def _mistakes(step, cases, answers, failed):
-    """Return one list of candidates for each mistake: those that explain the same cases alike."""
-    likenesses = _likenesses(step, cases, answers, failed)
+    """Return the mistakes that explain wrong cases, each with what cannot be told from it."""
     wrong_numbers = frozenset(
         i
         for i in failed
         if answers[i].arrays and not answers[i].equals(cases[i].right, cases[i].tolerance)
     )
+    singles = _singles(step, cases, answers, failed)
+    likely = {one.entries[0].name for one in singles}
+    others = {entry.name for entry, _ in CANDIDATES[step]} - likely
+    likenesses = singles
+    # Two mistakes at once are looked for where one is not enough, and most of all with one that is
+    # seen somewhere by itself.
+    for names in (likely, others):
+        if not any(sum(one.match[i] for i in failed) == 2 * len(failed) for one in likenesses):
+            likenesses = likenesses + _doubles(step, cases, answers, failed, names)
+    # Random numbers are never equal by accident; a few zeros and ones, or a count, may be.
+    share = 3 if all(case.right.arrays[0][1].startswith("float") for case in cases) else 2
     left, found = frozenset(failed), []
     while left:
-        open_cases = [i for i in range(len(cases)) if i in left or i not in failed]
-        best = _most_alike(likenesses, left, open_cases, wrong_numbers)
+        best = _most_alike(likenesses, left, wrong_numbers, share)
         if not best:
             break
-        found.append(best)
+        found += _told_apart(best, left)
         left -= best[0].explained
-        # Besides another mistake, only one that fits all that is right is believed.
-        likenesses = [one for one in likenesses if not one.contradicted]
-    return found
+    named = [
+        entry for mistake in found for entry in mistake.entries[:1] if len(mistake.entries) == 1
+    ]
+    return [
+        mistake
+        for i, mistake in enumerate(found)
+        if mistake.entries not in [other.entries for other in found[:i]]
+        and (len(mistake.entries) == 1 or not {one.name for one in mistake.entries} & set(named))
+    ]
+
+
+def _told_apart(best, left):
+    """Return what all likenesses share as mistakes, and what differs as one more."""
+    sets = [frozenset(entry.name for entry in one.entries) for one in best]
+    by_name = {entry.name: entry for one in best for entry in one.entries}  # in order
+    shared = frozenset.intersection(*sets)
+    rest = [name for name in by_name if name not in shared]
+    explained = best[0].explained & left
+    groups = [[name] for name in by_name if name in shared] + ([rest] if rest else [])
+    return [_Mistake(tuple(by_name[name] for name in group), explained) for group in groups]

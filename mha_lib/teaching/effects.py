@@ -77,7 +77,7 @@ class EffectTable:
     --------
     >>> table = effect_table("merge_heads")
     >>> table.title, len(table.rows)
-    ('merge_heads', 4)
+    ('merge_heads', 5)
     """
 
     title: str
@@ -186,10 +186,10 @@ def measure(
     wrong = entry.function if step == entry.step else built_with(entry, step)
     errors, nan_rows = [], []
     for seed in range(n_seeds):
-        expected = _first(right_function(step), draw(step, situation, seed))
+        expected = _looked_at(right_function(step), draw(step, situation, seed))
         with np.errstate(all="ignore"):  # what overflows shows in the numbers
             try:
-                found = _first(wrong, draw(step, situation, seed))
+                found = _looked_at(wrong, draw(step, situation, seed))
             except ValueError:  # what NumPy raises where sizes do not fit
                 return Effect(situation, problem="fails with an error", loud=True)
         if found.shape != expected.shape:
@@ -319,10 +319,10 @@ def _arrays(result):
     return tuple(map(np.atleast_1d, result if isinstance(result, tuple) else (result,)))
 
 
-def _first(function, arguments):
-    """Call a function and return its result, or the first of two."""
+def _looked_at(function, arguments):
+    """Call a function and return its result: of two the first, or the weights if asked for."""
     args, kwargs = arguments
-    return _arrays(function(*args, **kwargs))[0]
+    return _arrays(function(*args, **kwargs))[-1 if "return_weights" in kwargs else 0]
 
 
 def _relative_error(found, expected):
@@ -370,15 +370,15 @@ def _qkv(leading=(), sizes=(5, 11, 7, 3), mask=False, n_empty=0):
     return make
 
 
-def _layer(n=5, d=21, n_heads=3, n_context=0, mask=False, n_empty=0):
+def _layer(n=5, d=21, n_heads=3, n_context=0, mask=False, n_empty=0, **kwargs):
     def make(rng):
         w_q, w_k, w_v, w_o = rng.normal(size=(4, d, d)) / np.sqrt(d)
-        kwargs = {"context": rng.normal(size=(n_context, d))} if n_context else {}
+        asked = {"context": rng.normal(size=(n_context, d))} if n_context else {}
         x = rng.normal(size=(n, d))
         if mask:
-            kwargs["mask"] = _some_pairs(rng, n, n)
-            kwargs["mask"][:n_empty] = False
-        return (x, w_q, w_k, w_v, w_o, n_heads), kwargs
+            asked["mask"] = _some_pairs(rng, n, n)
+            asked["mask"][:n_empty] = False
+        return (x, w_q, w_k, w_v, w_o, n_heads), asked | kwargs
 
     return make
 
@@ -403,6 +403,7 @@ _SITUATIONS = {  # the plainest first: `effect` takes the first in which a mista
         "scores around 10,000": _scores(shift=1e4),
         "one row far above the others": _one_query_far_above,
         "as many rows as columns": _scores(shape=(5, 5)),
+        "leading axes": _scores(shape=(2, 5, 7)),
     },
     "scaled_dot_product_attention": {
         "unequal sizes": _qkv(),
@@ -425,6 +426,7 @@ _SITUATIONS = {  # the plainest first: `effect` takes the first in which a mista
         "a mask for each sequence": _a_mask_for_each_sequence(2),
         "three sequences with masks": _a_mask_for_each_sequence(3),
         "one head": _layer(n_heads=1),
+        "weights returned": _layer(return_weights=True),
     },
     "causal_mask": {
         "five tokens": lambda rng: ((5,), {}),

@@ -1,18 +1,15 @@
-"""The steps that a student writes: inputs of their cases, right answers, and wrong candidates.
-
-The sizes of the inputs differ, and their scores, masks and dtypes are such that every mistake of
-the catalogue shows in some case.
-"""
+"""The steps that a student writes: their cases with right answers, and wrong candidates."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-
-import numpy as np
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any
 
 from mha_lib import activations, attention, cost, masks, multihead
 from mha_lib.teaching import misconceptions
-from mha_lib.teaching.answers import COUNT, TOLERANCE, Answer, ask
+from mha_lib.teaching.answers import COUNT, Answer, compute
+from mha_lib.teaching.inputs import INPUTS
 
 
 @dataclass(frozen=True)
@@ -23,8 +20,6 @@ class Step:
     ----------
     right : callable
         The function that a student's answers are compared with.
-    inputs : callable
-        Takes a seed, and returns name, positional and keyword arguments of each case.
     returned : dict
         From the names of what is returned to their axes in words.
     allowed : tuple of str
@@ -37,7 +32,6 @@ class Step:
     """
 
     right: Callable
-    inputs: Callable
     returned: dict[str, str]
     allowed: tuple[str, ...] = ()
 
@@ -48,6 +42,8 @@ class Case:
 
     Attributes
     ----------
+    step : str
+        What is called, one of ``STEPS``.
     name : str
         What is special about the input.
     args : tuple
@@ -62,10 +58,13 @@ class Case:
         Below which two answers count as the same.
     right : Answer
         The right answer.
-    wrong : tuple of Answer
-        Those of ``CANDIDATES``.
-    mistaken : frozenset of int
-        Which of those are wrong in this case.
+    of_pairs : dict
+        What `pairs` returned, by their places, as far as it was asked for.
+
+    Notes
+    -----
+    ``wrong`` has the answers of ``CANDIDATES``, and ``mistaken`` their places, as far as they are
+    wrong.  Both are computed when they are asked for the first time: right code needs neither.
 
     Examples
     --------
@@ -73,6 +72,7 @@ class Case:
     'three heads'
     """
 
+    step: str
     name: str
     args: tuple
     kwargs: dict
@@ -80,8 +80,24 @@ class Case:
     axes: tuple[str, ...]
     tolerance: float
     right: Answer
-    wrong: tuple[Answer, ...]
-    mistaken: frozenset[int]
+    of_pairs: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def wrong(self) -> tuple[Answer, ...]:
+        """The answers of all candidates."""
+        return tuple(
+            compute(function, self.args, self.kwargs, self.parts)
+            for _, function in CANDIDATES[self.step]
+        )
+
+    @cached_property
+    def mistaken(self) -> frozenset[int]:
+        """The places of the candidates that are wrong here."""
+        return frozenset(
+            place
+            for place, answer in enumerate(self.wrong)
+            if not answer.equals(self.right, self.tolerance)
+        )
 
 
 def right_function(step: str) -> Callable:
@@ -109,7 +125,7 @@ def right_function(step: str) -> Callable:
 
 
 def cases(step: str, seed: int) -> tuple[Case, ...]:
-    """Return the cases of one step, with all answers that need no student.
+    """Return the cases of one step, with the right answers.
 
     Parameters
     ----------
@@ -129,185 +145,17 @@ def cases(step: str, seed: int) -> tuple[Case, ...]:
     ['three heads', 'as many heads as tokens', 'leading axes', 'float32']
     """
     if (step, seed) not in _CASES:
-        made = STEPS[step].inputs(seed)
-        _CASES[step, seed] = tuple(_case(step, name, args, kwargs) for name, args, kwargs in made)
+        _CASES[step, seed] = tuple(_case(step, made) for made in INPUTS[step](seed))
     return _CASES[step, seed]
 
 
-def _case(step, name, args, kwargs):
+def _case(step, made):
     returned = list(STEPS[step].returned.items())
-    if step == "multi_head_attention" and "return_weights" not in kwargs:
+    if step == "multi_head_attention" and "return_weights" not in made.kwargs:
         returned = returned[:1]
     parts, axes = zip(*returned, strict=True)
-    right = ask(STEPS[step].right, args, kwargs, parts)
-    wrong = tuple(ask(function, args, kwargs, parts) for _, function in CANDIDATES[step])
-    tolerance = TOLERANCE["float32" if "float32" in name else "float64"]
-    mistaken = frozenset(j for j, answer in enumerate(wrong) if not answer.equals(right, tolerance))
-    return Case(name, args, kwargs, parts, axes, tolerance, right, wrong, mistaken)
-
-
-# --- inputs -----------------------------------------------------------------------------------
-
-
-def _random(seed, *shape):
-    """Return numbers that depend only on the seed and the shape."""
-    return np.random.default_rng([seed, *shape]).normal(size=shape)
-
-
-def _shuffled(seed, values):
-    """Return these values in an order that depends on the seed."""
-    return np.random.default_rng(seed).permutation(values)
-
-
-def _softmax_inputs(seed):
-    random = partial(_random, seed)
-    below = random(3, 5) + np.array([[1e4], [0.0], [-1e4]])
-    hidden = np.where(np.tri(5, 7, k=1, dtype=bool), random(5, 7), -np.inf)
-    return [
-        ("one row", (random(7),), {}),
-        ("unequal sizes", (random(5, 7),), {}),
-        ("equal sizes", (random(5, 5),), {}),
-        ("leading axes", (random(2, 3, 5),), {}),
-        ("scores of 10000", (1e4 + 10 * random(5, 7),), {}),
-        ("rows of very different size", (below,), {}),
-        ("scores of -inf", (hidden,), {}),
-        ("float32, scores of about 100", ((100 + random(5, 7)).astype(np.float32),), {}),
-    ]
-
-
-def _attention_inputs(seed):
-    random = partial(_random, seed)
-    q, k, v = random(5, 3), random(7, 3), random(7, 2)
-    some = np.tri(5, 7, k=1, dtype=bool)
-    some[3, [0, 2]] = False
-    nobody = some.copy()
-    nobody[[1, 4]] = False
-    batch = random(2, 3, 5, 11), random(2, 3, 7, 11), random(2, 3, 7, 13)
-    # The first column adds the same number to all scores, which then lie close together.
-    high_q, high_k = q.copy(), k.copy()
-    high_q[:, 0] = high_k[:, 0] = 130.0
-    apart = high_q * np.array([[1.0], [0.01], [-1.0], [1.0], [-1.0]])
-    single_q, single_k = q.copy(), k.copy()
-    single_q[:, 0] = single_k[:, 0] = 13.0
-    single = tuple(a.astype(np.float32) for a in (single_q, single_k, v))
-    return [
-        ("unequal sizes", (q, k, v), {}),
-        ("equal sizes", (random(5, 5), random(5, 5).T.copy(), 2 * random(5, 5)), {}),
-        ("leading axes", batch, {}),
-        ("a mask", (q, k, v), {"mask": some}),
-        ("queries that may look nowhere", (q, k, v), {"mask": nobody}),
-        ("a mask and leading axes", batch, {"mask": some}),
-        ("scores of 10000", (high_q, high_k, v), {}),
-        ("queries of very different size", (apart, high_k, v), {}),
-        ("float32, scores of about 100", single, {}),
-    ]
-
-
-def _split_inputs(seed):
-    random = partial(_random, seed)
-    return [
-        ("three heads", (random(5, 6), 3), {}),
-        ("as many heads as tokens", (random(3, 15), 3), {}),
-        ("heads that divide the tokens too", (random(6, 10), 2), {}),
-        ("leading axes", (random(2, 7, 15), 5), {}),
-    ]
-
-
-def _merge_inputs(seed):
-    random = partial(_random, seed)
-    return [
-        ("three heads", (random(3, 5, 2),), {}),
-        ("as many heads as tokens", (random(3, 3, 5),), {}),
-        ("leading axes", (random(2, 5, 7, 3),), {}),
-        ("float32", (random(3, 7, 2).astype(np.float32),), {}),
-    ]
-
-
-def _multi_head_inputs(seed):
-    random = partial(_random, seed)
-
-    def square():
-        return tuple(w.copy() for w in random(4, 6, 6))
-
-    oblong = random(7, 6), random(7, 6)[::-1].copy(), random(7, 15), random(15, 11)
-    x, batch = random(5, 6), random(2, 5, 6)
-    lengths = np.array([2, 4])
-    padded = np.arange(5) < lengths[:, None, None, None]
-    padded = padded & np.tri(5, dtype=bool)
-    causal = np.tri(5, dtype=bool)
-    nobody = causal.copy()
-    nobody[[0, 3]] = False
-    single = tuple(a.astype(np.float32) for a in (x, *square()))
-    # The first column of each head adds the same number to all scores, which then lie close.
-    high_x, (high_q, high_k, *rest) = x.copy(), square()
-    high_x[:, 0] = 1.0
-    apart = high_x * np.array([[1.0], [-1.0], [1.0], [-1.0], [0.01]])
-    for w in (high_q, high_k):
-        w[:, ::2] = 0.0
-        w[0, ::2] = 120.0
-    return [
-        ("three heads", (x, *square(), 3), {}),
-        ("as many tokens as heads", (random(3, 6), *square(), 3), {}),
-        ("unequal widths", (random(5, 7), *oblong, 3), {}),
-        ("a batch", (batch, *square(), 2), {}),
-        ("weights returned", (x, *square(), 3), {"return_weights": True}),
-        ("a context", (x, *square(), 3), {"context": random(7, 6)}),
-        ("a context as long as x", (x, *square(), 3), {"context": random(5, 12)[:, 6:]}),
-        ("a causal mask", (x, *square(), 3), {"mask": causal}),
-        ("a mask for each sequence", (batch, *square(), 3), {"mask": padded}),
-        ("tokens that may look nowhere", (x, *square(), 3), {"mask": nobody}),
-        ("scores of 10000", (high_x, high_q, high_k, *rest, 3), {}),
-        (
-            "a context, and tokens of very different size",
-            (apart, high_q, high_k, *rest, 3),
-            {"context": np.insert(random(7, 5), 0, 1.0, axis=1)},
-        ),
-        ("float32", (*single, 3), {}),
-    ]
-
-
-def _causal_inputs(seed):
-    n, n_past = 5 + (seed - 7) % 4, 3 + (seed - 7) % 2
-    return [
-        (f"causal: {n} tokens", (n,), {}),
-        (f"causal: one token after {n_past}", (1,), {"n_past": n_past}),
-        (f"causal: {n} tokens after {n_past}", (n,), {"n_past": n_past}),
-    ]
-
-
-def _padding_inputs(seed):
-    pairs = _shuffled(seed, np.arange(6)).reshape(2, 3)
-    return [
-        ("padding: some filler", (_shuffled(seed, np.arange(1, 7))[:3], 7), {}),
-        ("padding: nothing real, nothing filled", (_shuffled(seed, [0, 5]), 5), {}),
-        ("padding: lengths of two axes", (pairs, 5), {}),
-    ]
-
-
-def _combine_inputs(seed):
-    random = partial(_random, seed)
-    causal = np.tri(5, dtype=bool)
-    padding = (np.arange(5) < np.array([2, 3]).reshape(2, 1, 1, 1)).copy()
-    other = random(5, 5) > -0.5
-    return [
-        ("combined: two masks", (other, causal), {}),
-        ("combined: three masks that broadcast", (causal, padding, other), {}),
-        ("combined: with None", (causal, None, other), {}),
-    ]
-
-
-def _parameter_inputs(seed):
-    h = _shuffled(seed, [2, 3, 5, 7])
-    d_k = _shuffled(seed + 1, [11, 13, 17, 19])
-    sizes = [(int(a * b), int(a)) for a, b in zip(h[:3], d_k[:3], strict=True)]
-    return [(f"parameters: d = {d}, {h} heads", (d, h), {}) for d, h in sizes]
-
-
-def _entry_inputs(seed):
-    h = _shuffled(seed, [2, 3, 5, 7])
-    n = _shuffled(seed + 1, [11, 13, 17, 19])
-    sizes = [(int(b), int(a)) for a, b in zip(h[1:], n[1:], strict=True)]
-    return [(f"softmax entries: {n} tokens, {h} heads", (n, h), {}) for n, h in sizes]
+    right = compute(STEPS[step].right, made.args, made.kwargs, parts)
+    return Case(step, made.name, made.args, made.kwargs, parts, axes, made.tolerance, right)
 
 
 # --- the steps --------------------------------------------------------------------------------
@@ -326,10 +174,9 @@ def _count_softmax_entries(n, n_heads):
 
 _A_COUNT = dict.fromkeys(COUNT, "one whole number")
 STEPS = {
-    "softmax": Step(activations.softmax, _softmax_inputs, {"weights": "the shape of z"}),
+    "softmax": Step(activations.softmax, {"weights": "the shape of z"}),
     "scaled_dot_product_attention": Step(
         attention.scaled_dot_product_attention,
-        _attention_inputs,
         {
             "out": "(..., Tq, Dv): one blend of values per query",
             "weights": "(..., Tq, Tk): one row per query, one column per key",
@@ -338,17 +185,14 @@ STEPS = {
     ),
     "split_heads": Step(
         multihead.split_heads,
-        _split_inputs,
         {"the result": "(..., h, n, d_k): heads in front of tokens"},
     ),
     "merge_heads": Step(
         multihead.merge_heads,
-        _merge_inputs,
         {"the result": "(..., n, h * d_k): heads side by side"},
     ),
     "multi_head_attention": Step(
         multihead.multi_head_attention,
-        _multi_head_inputs,
         {
             "out": "(..., n, d_out): one row per token of x",
             "weights": "(..., h, Tq, Tk): one map per head",
@@ -359,32 +203,73 @@ STEPS = {
         ),
     ),
     "causal_mask": Step(
-        masks.causal_mask, _causal_inputs, {"the mask": "(n, n_past + n): queries, keys"}
+        masks.causal_mask, {"the mask": "(n, n_past + n): queries, keys"}
     ),
     "padding_mask": Step(
-        masks.padding_mask, _padding_inputs, {"the mask": "(..., 1, 1, n): heads, queries, keys"}
+        masks.padding_mask, {"the mask": "(..., 1, 1, n): heads, queries, keys"}
     ),
     "combine_masks": Step(
-        masks.combine_masks, _combine_inputs, {"the mask": "that to which all masks broadcast"}
+        masks.combine_masks, {"the mask": "that to which all masks broadcast"}
     ),
-    "count_parameters": Step(_count_parameters, _parameter_inputs, _A_COUNT),
-    "count_softmax_entries": Step(_count_softmax_entries, _entry_inputs, _A_COUNT),
+    "count_parameters": Step(_count_parameters, _A_COUNT),
+    "count_softmax_entries": Step(_count_softmax_entries, _A_COUNT),
 }  # fmt: skip
 
 
 def _candidates(step):
-    """Return the functions that may answer like a wrong one, with their catalogue entries."""
-    own = [(entry, entry.function) for entry in misconceptions.CATALOGUE if entry.step == step]
-    covered = {entry.covers for entry, _ in own}
-    for entry in misconceptions.CATALOGUE:
-        if entry.name in covered:
-            continue
-        try:
-            own.append((entry, misconceptions.built_with(entry, step)))
-        except ValueError:  # no part of this step
-            continue
-    return tuple(own)
+    """Return the functions that may answer like a wrong one: entry, wrong parts, function."""
+    entries = misconceptions.CATALOGUE
+    covered = {entry.covers for entry in entries if entry.step == step}
+    own = [
+        (entry, parts, misconceptions.build(step, parts) if i else entry.function)
+        for entry in entries
+        if entry.step == step
+        for i, parts in enumerate([entry.parts, *entry.variants])
+    ]
+    of_parts = [
+        (entry, parts, misconceptions.build(step, parts))
+        for entry in entries
+        if entry.step in misconceptions.MADE_OF.get(step, ()) and entry.name not in covered
+        for parts in (entry.parts, *entry.variants)
+    ]
+    return (*own, *of_parts)
 
 
-CANDIDATES = {step: _candidates(step) for step in STEPS}
+def pairs(step: str) -> tuple[tuple[tuple[int, int], Callable], ...]:
+    """Return functions that make two mistakes of the catalogue at once.
+
+    Parameters
+    ----------
+    step : str
+        One of ``STEPS``.
+
+    Returns
+    -------
+    pairs : tuple
+        The places of both mistakes in ``CANDIDATES``, and the function; for each two mistakes that
+        are in different parts of the step.
+
+    Examples
+    --------
+    >>> first, *_ = pairs("padding_mask")
+    >>> [CANDIDATES["padding_mask"][j][0].name for j in first[0]]
+    ['filler marked with True', 'one filler token too many']
+    """
+    if step not in _PAIRS:
+        _PAIRS[step] = tuple(
+            ((i, j), misconceptions.build(step, {**first, **second}))
+            for (i, (_, first, _)), (j, (_, second, _)) in combinations(
+                enumerate(_FUNCTIONS[step]), 2
+            )
+            if misconceptions.can_be_joined(first, second)
+        )
+    return _PAIRS[step]
+
+
+_FUNCTIONS = {step: _candidates(step) for step in STEPS}
+CANDIDATES = {
+    step: tuple((entry, function) for entry, _, function in found)
+    for step, found in _FUNCTIONS.items()
+}
 _CASES: dict[tuple[str, int], tuple[Case, ...]] = {}
+_PAIRS: dict[str, tuple] = {}

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from bs4 import BeautifulSoup
 
 from _ext.read_on import linked
 from mha_lib.teaching import CATALOGUE, check_split_heads, effect_table
@@ -30,5 +31,11 @@ def test_every_entry_of_the_catalogue_is_linked_wherever_it_is_shown():
     steps = {entry.step for entry in CATALOGUE}
     html = linked(effect_table(*steps)._repr_html_(), PAGES)
     assert len(re.findall(r'<td><a href="page\d\.html#', html)) == len(CATALOGUE)
+
+
+def test_a_link_to_the_notebook_becomes_one_to_the_page():
     said = check_split_heads(lambda x, h: x.reshape(h, len(x), -1))._repr_html_()
-    assert '<a href="page' in linked(said, PAGES)
+    assert '.ipynb#step-2-split">' in said
+    soup = BeautifulSoup(linked(said, PAGES), "html.parser")
+    assert [link["href"] for link in soup.find_all("a")] == ["page2.html#step-2-split"]
+    assert linked(said, {}) == said

@@ -13,7 +13,6 @@ from tests.browser.test_widgets import (  # noqa: F401
     DARK,
     by_every_way,
     put,
-    settings,
     widget_on_site,
 )
 
@@ -27,15 +26,30 @@ NAMES = (
     "score_bytes",
     "kv_cache_bytes",
 )
-WIDTH = "(all) => all.map((bar) => [parseFloat(bar.style.left) || 0, parseFloat(bar.style.width)])"
 
 
-def setting(widget):
+# All that a setting shows, read at once.
+READ = """(widget) => {
+  const all = (what) => [...widget.querySelectorAll(what)];
+  const texts = (what) => all(what).map((one) => one.textContent);
+  const width = (bar) => [parseFloat(bar.style.left) || 0, parseFloat(bar.style.width)];
+  const chosen = all("[type=radio]:checked")[0];
+  return {
+    sliders: Object.fromEntries(all("[type=range]").map((one) => [one.labels[0].textContent,
+      one.ariaValueText])),
+    sets: chosen.ariaLabel, problem: all(".mha-problem")[0].innerText,
+    possible: !all(".mha-problem")[0].checkVisibility({ visibilityProperty: true }),
+    digits: texts(".mha-digits"), counts: texts(".mha-count b"), ratios: texts(".mha-ratio"),
+    own: all(".mha-own").map(width), more: all(".mha-more").map(width),
+    saved: all(".mha-cost-row:has(.mha-own)").map((row) => row.classList.contains("mha-saved")),
+  };
+}"""
+
+
+def setting(shown):
     """Return n, d, h and the number of sets of keys and values that the controls show."""
-    shown = settings(widget)
-    n, d, h = (int(shown[label].replace(",", "")) for label in LABELS)
-    kv = widget.get_by_role("radio", checked=True).get_attribute("aria-label")
-    return n, d, h, h if kv == "one per head" else int(kv)
+    n, d, h = (int(shown["sliders"][label].replace(",", "")) for label in LABELS)
+    return n, d, h, h if shown["sets"] == "one per head" else int(shown["sets"])
 
 
 def three_digits(value):
@@ -43,48 +57,40 @@ def three_digits(value):
     return f"{value / 10**power:.3g} " + {0: "", 3: "k", 6: "M", 9: "G", 12: "T"}[power]
 
 
-def bar_ends(widget):
+def bar_ends(shown):
     """Return where each bar, and that of one head, ends on the axis, as powers of ten, (6, 2)."""
-    own = np.array(widget.locator(".mha-own").evaluate_all(WIDTH))[:, 1]
-    left, more = np.array(widget.locator(".mha-more").evaluate_all(WIDTH)).T
+    own = np.array(shown["own"])[:, 1]
+    left, more = np.array(shown["more"]).T
     np.testing.assert_allclose(left, own)
-    rows = widget.locator(".mha-cost-row:has(.mha-own)")
-    names = rows.evaluate_all("(all) => all.map((row) => row.className)")
-    saved = ["mha-saved" in name for name in names]
     low, high = 3 + 0.09 * own, 3 + 0.09 * (own + more)
-    return np.where(saved, [low, high], [high, low]).T
+    return np.where(shown["saved"], [low, high], [high, low]).T
 
 
 def expect_budget(widget):
     """Compare what is shown with `attention_cost`, at the present setting."""
-    n, d, h, kv = setting(widget)
-    problem = widget.locator(".mha-problem")
+    shown = widget.evaluate(READ)
+    n, d, h, kv = setting(shown)
+    assert shown["possible"] == (not (d % h or h % kv))
     if d % h or h % kv:
-        said = problem.inner_text()
         what = f"share d = {d:,} columns" if d % h else f"share {kv} sets of keys and values"
-        assert f"h = {h} head" in said
-        assert what in said
+        assert f"h = {h} head" in shown["problem"]
+        assert what in shown["problem"]
         return
-    assert not problem.is_visible()
     cost, one = attention_cost(n, d, h, n_kv_heads=kv), attention_cost(n, d, 1)
     counts = np.array([[getattr(each, name) for name in NAMES] for each in (cost, one)])
-    digits = widget.locator(".mha-digits").evaluate_all(
-        "(all) => all.map((one) => one.textContent)"
-    )
-    assert digits == [f"{count:,}" for count in counts[0]]
+    assert shown["digits"] == [f"{count:,}" for count in counts[0]]
     units = ["", "", "", "B", "B", "B"]
-    assert widget.locator(".mha-count b").all_inner_texts() == [
+    assert [text.strip() for text in shown["counts"]] == [
         three_digits(count) + unit for count, unit in zip(counts[0], units, strict=True)
     ]
     ratios = counts[0] / counts[1]
-    texts = widget.locator(".mha-ratio").evaluate_all("(all) => all.map((one) => one.textContent)")
-    for text, ratio in zip(texts, ratios, strict=True):
+    for text, ratio in zip(shown["ratios"], ratios, strict=True):
         assert text.endswith(" one head")
         assert (text == "= one head") == (ratio == 1)
         assert ratio == 1 or float(text.split()[0]) == pytest.approx(ratio, rel=0.006)
     # To a 255th of the axis; what is the same ends at the same place.
-    np.testing.assert_allclose(bar_ends(widget), np.log10(counts).T, atol=0.018)
-    assert (np.diff(bar_ends(widget))[ratios == 1] == 0).all()
+    np.testing.assert_allclose(bar_ends(shown), np.log10(counts).T, atol=0.018)
+    assert (np.diff(bar_ends(shown))[ratios == 1] == 0).all()
 
 
 @by_every_way
@@ -104,7 +110,7 @@ def test_bars_move_for_n_and_d(open_static, label):
     page = open_static(Budget(n_heads=4)).page
     seen = []
     for _ in WAYS["keyboard"](slider(page, label)):
-        seen.append(bar_ends(page)[:, 0])
+        seen.append(bar_ends(page.locator(".mha-widget").evaluate(READ))[:, 0])
     moves = {"tokens n": [1, 2, 4, 5], "width d": [0, 1, 3, 5]}[label]
     for before, after in pairwise(seen):
         assert (after[moves] > before[moves]).all()
@@ -124,6 +130,7 @@ def test_the_axis_says_what_its_lines_are(open_static):
 
 def test_an_impossible_pair_offers_the_nearest_possible_ones(open_static):
     page = open_static(Budget()).page
+    widget = page.locator(".mha-widget")
     kept = page.locator(".mha-result").inner_html()
     put(page, "heads h", "12")
     problem = page.locator(".mha-problem")
@@ -140,15 +147,15 @@ def test_an_impossible_pair_offers_the_nearest_possible_ones(open_static):
     assert said.startswith("Heads h: from 8 to 12. Impossible: h = 12 heads cannot share d = 512")
     assert said.lower().count("impossible") == 1
     problem.get_by_role("button", name="d = 768").click()
-    assert setting(page) == (1024, 768, 12, 12)
+    assert setting(widget.evaluate(READ)) == (1024, 768, 12, 12)
     assert slider(page, "width d").evaluate("(node) => node === document.activeElement")
-    expect_budget(page)
+    expect_budget(widget)
 
     put(page, "heads h", "1")
     page.get_by_role("radio", name="2", exact=True).click()
     assert problem.get_by_role("button").all_inner_texts() == ["h = 2", "1 set", "one set per head"]
     problem.get_by_role("button", name="1 set").click()
-    expect_budget(page)
+    expect_budget(widget)
 
 
 @pytest.mark.slow

@@ -60,11 +60,8 @@ def test_a_swipe_down_the_page_that_begins_on_a_slider_changes_no_setting(open_s
     assert settings(page) == before
 
 
-@pytest.mark.parametrize("width", [320, 390])
-def test_on_a_narrow_screen_the_controls_stay_in_sight(open_static, kind, width):
-    page = open_static(kind[0], **PHONE | {"viewport": {"width": width, "height": 844}}).page
-    page.evaluate(SITE)
-    widget = page.get_by_role("region", name=kind[1], exact=True)
+def controls_stay_in_sight(page, kind):
+    widget = page.get_by_role("region", name=kind, exact=True)
     controls = widget.locator(".mha-controls")
     height = controls.bounding_box()["height"]
     assert height < 0.4 * 844
@@ -81,9 +78,7 @@ def test_on_a_narrow_screen_the_controls_stay_in_sight(open_static, kind, width)
     assert controls.bounding_box()["y"] < 0  # gone with its widget
 
 
-def test_what_gets_the_focus_does_not_hide_below_the_controls(open_static, kind):
-    page = open_static(kind[0], **PHONE).page
-    page.evaluate(SITE)
+def what_gets_the_focus_does_not_hide_below_the_controls(page):
     targets = page.locator(".mha-result").locator("button, input, summary, [tabindex='0']")
     controls = page.locator(".mha-controls")
     for target in [one for one in targets.all() if one.is_visible()]:
@@ -95,6 +90,18 @@ def test_what_gets_the_focus_does_not_hide_below_the_controls(open_static, kind)
             target.blur()
 
 
+def test_controls_on_a_narrow_screen(open_static, kind, subtests):
+    page = open_static(kind[0], **PHONE).page
+    page.evaluate(SITE)
+    for width in (390, 320):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.evaluate("scrollTo(0, 0)")
+        with subtests.test(f"stay in sight, {width} pixels"):
+            controls_stay_in_sight(page, kind[1])
+    with subtests.test("hide nothing that gets the focus"):
+        what_gets_the_focus_does_not_hide_below_the_controls(page)
+
+
 def test_large_letters_do_not_leave_the_screen_to_the_controls(open_static):
     page = open_static(OneDistribution(), viewport={"width": 320, "height": 500}).page
     page.add_style_tag(content="html { font-size: 200% }")
@@ -103,53 +110,49 @@ def test_large_letters_do_not_leave_the_screen_to_the_controls(open_static):
     assert page.locator(".mha-controls").evaluate(place) == "static"
 
 
-def test_every_widget_has_a_heading_and_one_live_region(open_static, kind):
+def test_names_headings_and_rings(open_static, kind, subtests):
     page = open_static(kind[0]).page
     widget = page.get_by_role("region", name=kind[1], exact=True)
-    assert widget.get_by_role("heading", name=kind[1], exact=True, level=2).count() == 1
-    assert widget.get_by_role("status").count() == 1
+    with subtests.test("a heading and one live region"):
+        assert widget.get_by_role("heading", name=kind[1], exact=True, level=2).count() == 1
+        assert widget.get_by_role("status").count() == 1
+    with subtests.test("a ring is drawn through no neighbour"):
+        for control in page.get_by_role("slider").all():
+            control.focus()
+            ring = control.evaluate(
+                "(node) => { const { outlineWidth, outlineOffset } = getComputedStyle(node);"
+                "return parseFloat(outlineWidth) + parseFloat(outlineOffset); }"
+            )
+            assert ring <= 0  # inside the slider's own height; the label stands right above
+    with subtests.test("names of sliders are the words beside them"):
+        for label in page.locator(".mha-slider label").all():
+            assert page.get_by_role("slider", name=label.inner_text(), exact=True).count() == 1
+        page.add_script_tag(path=AXE)
+        assert page.evaluate(RUN_AXE, {"runOnly": ["label-content-name-mismatch"]}) == []
 
 
-def test_names_of_sliders_are_the_words_beside_them(open_static, kind):
-    page = open_static(kind[0]).page
-    for label in page.locator(".mha-slider label").all():
-        assert page.get_by_role("slider", name=label.inner_text(), exact=True).count() == 1
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(RUN_AXE, {"runOnly": ["label-content-name-mismatch"]}) == []
-
-
-def test_a_ring_is_drawn_through_no_neighbour(open_static, kind):
-    page = open_static(kind[0]).page
-    for control in page.get_by_role("slider").all():
-        control.focus()
-        ring = control.evaluate(
-            "(node) => { const { outlineWidth, outlineOffset } = getComputedStyle(node);"
-            "return parseFloat(outlineWidth) + parseFloat(outlineOffset); }"
-        )
-        assert ring <= 0  # inside the slider's own height; the label stands right above
-
-
-@pytest.mark.parametrize("system", ["light", "dark"])
-def test_in_forced_colours_no_colour_of_the_theme_is_left(open_static, kind, system):
-    page = open_static(kind[0], forced_colors="active", color_scheme=system).page
-    # The reader once chose the other theme.
-    theme = {"light": "dark", "dark": "light"}[system]
-    page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+def test_in_forced_colours_no_colour_of_the_theme_is_left(open_static, kind, subtests):
+    page = open_static(kind[0], forced_colors="active").page
     page.add_style_tag(
         content=":root { --pst-color-text-base: rgb(1, 2, 3); --pst-color-text-muted: rgb(1, 2, 4);"
         "--pst-color-border: rgb(1, 2, 5); --pst-color-primary: rgb(1, 2, 6);"
         "--pst-color-background: rgb(1, 2, 7); --pst-color-surface: rgb(1, 2, 8); }"
     )
-    used = page.locator(".mha-widget *").evaluate_all(
-        "(all) => [...new Set(all.flatMap((node) => { const style = getComputedStyle(node);"
-        "return [style.color, style.fill, style.stroke, style.borderTopColor,"
-        " style.backgroundColor]; }))]"
-    )
-    assert not [colour for colour in used if colour.startswith("rgb(1, 2,")]
-    mark = page.locator(".mha-widget").evaluate(
-        "(node) => getComputedStyle(node).getPropertyValue('--mha-mark')"
-    )
-    assert mark.strip() == "LinkText"
+    # The reader once chose the other theme.
+    for system, theme in (("light", "dark"), ("dark", "light")):
+        page.emulate_media(color_scheme=system)
+        page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+        used = page.locator(".mha-widget *").evaluate_all(
+            "(all) => [...new Set(all.flatMap((node) => { const style = getComputedStyle(node);"
+            "return [style.color, style.fill, style.stroke, style.borderTopColor,"
+            " style.backgroundColor]; }))]"
+        )
+        mark = page.locator(".mha-widget").evaluate(
+            "(node) => getComputedStyle(node).getPropertyValue('--mha-mark')"
+        )
+        with subtests.test(f"a {system} system"):
+            assert not [colour for colour in used if colour.startswith("rgb(1, 2,")]
+            assert mark.strip() == "LinkText"
 
 
 # A link to a setting -----------------------------------------------------------------------------
@@ -198,27 +201,32 @@ def test_a_copy_that_is_not_allowed_is_said(three):
     assert page.url.endswith(",n:16,n_heads:1")
 
 
-@pytest.mark.parametrize(
-    ("address", "changes"),
-    [
-        ("#Budget=n_heads:4", {"heads h": "4"}),
-        ("#Budget=n_heads:4,d:7,nobody:3,,:,n:", {"heads h": "4"}),  # what is wrong is left out
-        ("#Budget=n_heads:3", {}),  # the slider has no 3
-        ("#Budget=toString:1,__proto__:2,_frames:3", {}),
-        ("#Budget=", {}),
-        ("#Budget", {}),
-        ("#Budget.3=n_heads:4", {}),
-        ("#Nobody=n_heads:4", {}),
-        ("#=", {}),
-        ("#%E0%A4%A=%", {}),
-    ],
-)
-def test_only_what_the_controls_offer_is_taken_from_an_address(three, visit, address, changes):
+# What the controls do not offer is left out.
+ADDRESSES = {
+    "#Budget=n_heads:4": {"heads h": "4"},
+    "#Budget=n_heads:4,d:7,nobody:3,,:,n:": {"heads h": "4"},
+    "#Budget=n_heads:3": {},  # the slider has no 3
+    "#Budget=toString:1,__proto__:2,_frames:3": {},
+    "#Budget=": {},
+    "#Budget": {},
+    "#Budget.3=n_heads:4": {},
+    "#Nobody=n_heads:4": {},
+    "#=": {},
+    "#%E0%A4%A=%": {},
+}
+
+
+def test_only_what_the_controls_offer_is_taken_from_an_address(three, visit, subtests):
     before = sliders_of(three.page)
     window = visit(**PHONE)
-    page = window.open(three.page.url + address)
-    assert sliders_of(page) == [before[0] | changes, *before[1:]]
-    assert window.complaints == []
+    for address, changes in ADDRESSES.items():
+        with subtests.test(address):
+            window.page.goto("about:blank")  # else only the end of the address changes
+            assert sliders_of(window.open(three.page.url + address)) == [
+                before[0] | changes,
+                *before[1:],
+            ]
+            assert window.complaints == []
 
 
 def test_a_link_on_the_page_sets_a_widget_and_an_anchor_still_works(three):

@@ -238,25 +238,24 @@ def test_controls_stay_in_sight(splitter):
 # Pairs that do not divide ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("h", "d", "near"),
-    [
-        (3, 16, ["h = 2", "h = 4", "d = 15", "d = 18"]),
-        (5, 12, ["h = 4", "h = 6", "d = 10", "d = 15"]),
-        (7, 4, ["h = 4", "d = 14"]),
-        (8, 30, ["h = 6", "d = 24"]),
-    ],
-)
-def test_pairs_that_do_not_divide_offer_the_nearest_that_do(splitter, h, d, near):
+NEAREST = {
+    (3, 16): ["h = 2", "h = 4", "d = 15", "d = 18"],
+    (5, 12): ["h = 4", "h = 6", "d = 10", "d = 15"],
+    (7, 4): ["h = 4", "d = 14"],
+    (8, 30): ["h = 6", "d = 24"],
+}
+
+
+def test_pairs_that_do_not_divide_offer_the_nearest_that_do(splitter):
     widget = splitter()
-    for choice in near:
+    for ((h, d), near), at in ((item, i) for item in NEAREST.items() for i in range(len(item[1]))):
         put(widget, "heads h", str(h))
         put(widget, "width d", str(d))
         assert widget.locator(".mha-advice button").all_inner_texts() == near
         assert widget.locator(".mha-strip canvas").first.is_visible()
         assert "n_heads" not in widget.inner_text()
-        widget.get_by_role("button", name=choice, exact=True).click()
-        letter, value = choice.split(" = ")
+        widget.get_by_role("button", name=near[at], exact=True).click()
+        letter, value = near[at].split(" = ")
         moved = "heads h" if letter == "h" else "width d"
         assert settings(widget)[moved] == value
         assert slider(widget, moved).evaluate("(node) => node === document.activeElement")
@@ -522,23 +521,25 @@ def test_positions_are_those_of_the_choices(splitter):
     assert [positions(slider(widget, label)) for label in ("heads h", "width d")] == [8, 12]
 
 
-@pytest.mark.parametrize("system", ["light", "dark"])
-@pytest.mark.parametrize("stored", ["light", "dark"])
-def test_marks_are_seen_in_forced_colours_whatever_theme_is_stored(splitter, system, stored):
-    widget = splitter(HeadSplitter(n_heads=5), forced_colors="active", color_scheme=system)
-    widget.page.evaluate(f"document.documentElement.dataset.theme = '{stored}'")
+def test_marks_are_seen_in_forced_colours_whatever_theme_is_stored(splitter, subtests):
+    widget = splitter(HeadSplitter(n_heads=5), forced_colors="active")
     look = "(node, name) => getComputedStyle(node)[name]"
-    highlight, text, page = widget.evaluate(
-        "(node) => ['Highlight', 'CanvasText', 'Canvas'].map((colour) => {"
-        " node.style.forcedColorAdjust = 'none'; node.style.color = colour;"
-        " const found = getComputedStyle(node).color; node.style.color = ''; return found; })"
-    )
-    hatch = widget.locator(".mha-left").first
-    assert text in hatch.evaluate(look, "backgroundImage")
-    assert page in hatch.evaluate(look, "backgroundImage")
-    put(widget, "heads h", "4")
-    mark = widget.locator(".mha-weights .mha-pin").first
-    assert mark.evaluate(look, "borderTopColor") == highlight
+    for system, stored in itertools.product(("light", "dark"), repeat=2):
+        widget.page.emulate_media(color_scheme=system)
+        widget.page.evaluate(f"document.documentElement.dataset.theme = '{stored}'")
+        highlight, text, page = widget.evaluate(
+            "(node) => ['Highlight', 'CanvasText', 'Canvas'].map((colour) => {"
+            " node.style.forcedColorAdjust = 'none'; node.style.color = colour;"
+            " const found = getComputedStyle(node).color; node.style.color = ''; return found; })"
+        )
+        with subtests.test(f"{stored} theme on a {system} system"):
+            put(widget, "heads h", "5")
+            hatch = widget.locator(".mha-left").first
+            assert text in hatch.evaluate(look, "backgroundImage")
+            assert page in hatch.evaluate(look, "backgroundImage")
+            put(widget, "heads h", "4")
+            mark = widget.locator(".mha-weights .mha-pin").first
+            assert mark.evaluate(look, "borderTopColor") == highlight
 
 
 def test_print_has_no_controls(splitter):

@@ -11,60 +11,65 @@ from mha_lib.widgets import OneDistribution
 from mha_lib.widgets.one_distribution import MINUS, TIMES
 from tests.browser.moves import WAYS, positions, slider
 from tests.browser.test_pages import AXE, RUN_AXE
-from tests.browser.test_widgets import DARK, by_every_way, settings, widget_on_site  # noqa: F401
+from tests.browser.test_widgets import DARK, by_every_way, widget_on_site  # noqa: F401
 
 ONE = "One distribution"
 LABELS = ("score of the marked token", "tokens n")
 
 
-def rows_shown(widget):
-    """Return the rows of weights of the setting that the controls show."""
-    score, n = (float(settings(widget)[label]) for label in LABELS)
-    h = 1 + widget.get_by_role("radio", name="two").is_checked()
-    scores = np.zeros((h, int(n)))
+# All that a setting shows, read at once: the smallest setting has dozens of bars.
+READ = """(widget) => {
+  const all = (what) => [...widget.querySelectorAll(what)];
+  const texts = (what) => all(what).map((one) => one.innerText);
+  const heights = (bars) => [...bars].map((one) => Number(one.getAttribute("height")));
+  const dot = (what) => ["cx", "cy"].map((at) => Number(all(what)[0].getAttribute(at)));
+  return {
+    sliders: Object.fromEntries(all("[type=range]").map((one) => [one.labels[0].textContent,
+      one.ariaValueText])),
+    two: all("[type=radio]")[1].checked,
+    errors: texts(".mha-made b"), captions: texts(".mha-row-says"), sums: texts(".mha-sum"),
+    rows: heights(all(".mha-rows rect")),
+    made: all(".mha-made svg").map((one) => heights(one.querySelectorAll("rect"))),
+    point: dot(".mha-point"), best: dot(".mha-best"),
+    said: all("[role=status]")[0].innerText,
+  };
+}"""
+
+
+def weights(sliders, two):
+    """Return the rows of weights, (h, n), of the setting that the controls show."""
+    score, n = (float(sliders[label]) for label in LABELS)
+    scores = np.zeros((1 + two, int(n)))
     scores[0, 0] = score
     return softmax(scores)
 
 
-def heights(bars):
-    return np.array([float(bar.get_attribute("height")) for bar in bars.all()])
-
-
-def dot(widget, name=".mha-point"):
+def errors_at(dot):
     """Return the errors of fetching and averaging at which a dot stands."""
-    x, y = (float(widget.locator(name).get_attribute(at)) for at in ("cx", "cy"))
-    return (x - 34) / 220, 1 - (y - 8) / 220
+    return (dot[0] - 34) / 220, 1 - (dot[1] - 8) / 220
 
 
 def expect_one_distribution(widget):
     """Compare what the widget says and draws with the library, at its present setting."""
-    rows = rows_shown(widget)
+    shown = widget.evaluate(READ)
+    rows = weights(shown["sliders"], shown["two"])
     h, n = rows.shape
     alike = np.ptp(rows[:, 0]) == 0
     fetch, mean = job_errors(rows[0]) if alike else (0.0, 0.0)
-    texts = widget.locator(".mha-made b").all_inner_texts()
-    shown = [float(text.removeprefix("error ")) for text in texts]
-    np.testing.assert_allclose(shown, [fetch, mean], atol=0.00501)
-    np.testing.assert_allclose(dot(widget), [fetch, mean], atol=1e-5)
-    np.testing.assert_allclose(dot(widget, ".mha-best"), (1 - n**-0.5) / 2, atol=1e-6)
+    errors = [float(text.removeprefix("error ")) for text in shown["errors"]]
+    np.testing.assert_allclose(errors, [fetch, mean], atol=0.00501)
+    np.testing.assert_allclose(errors_at(shown["point"]), [fetch, mean], atol=1e-5)
+    np.testing.assert_allclose(errors_at(shown["best"]), (1 - n**-0.5) / 2, atol=1e-6)
 
-    captions = widget.locator(".mha-row-says").all_inner_texts()
-    assert len(captions) == h
-    for row, caption in zip(rows, captions, strict=True):
+    assert len(shown["captions"]) == h
+    for row, caption in zip(rows, shown["captions"], strict=True):
         numbers = [float(number) for number in re.findall(r"\d\.\d{3}", caption)]
         np.testing.assert_allclose(numbers, row[: len(numbers)], atol=0.000501)
-    drawn = heights(widget.locator(".mha-rows rect"))
-    np.testing.assert_allclose(drawn, 60 * (rows / rows.max()).ravel(), atol=1e-4)
+    np.testing.assert_allclose(shown["rows"], 60 * (rows / rows.max()).ravel(), atol=1e-4)
 
     # The combinations that are printed make what is drawn, with the errors that are shown.
     for i, wanted in enumerate((np.eye(n)[0], np.full(n, 1 / n))):
-        text = (
-            widget.locator(".mha-sum")
-            .nth(i)
-            .inner_text()
-            .removeprefix("= ")
-            .replace(f"{MINUS} ", "-")
-        )
+        text = shown["sums"][i].removeprefix("= ").replace(f"{MINUS} ", "-")
         terms = re.findall(rf"(-?[\d.e+]+) {TIMES} row (\d)", text)
         assert [int(row) for _, row in terms] == [*range(1, h + 1)]
         factors = [float(factor) for factor, _ in terms]
@@ -72,11 +77,10 @@ def expect_one_distribution(widget):
         error = ((made - wanted) ** 2).sum() / (wanted**2).sum()
         # Three digits of large factors that nearly cancel say less.
         assert error == pytest.approx((fetch, mean)[i], abs=0.004 * max(1, *np.abs(factors)))
-        bars = heights(widget.locator(".mha-made svg").nth(i).locator("rect"))
         top = max(made[0], made[1], wanted[0])
-        np.testing.assert_allclose(bars, 60 * made / top, atol=0.4 * max(1, *np.abs(factors)))
-    said = widget.get_by_role("status").inner_text()
-    assert (f"below {1 - n**-0.5:.2f}" in said) == (h == 1)
+        tolerance = 0.4 * max(1, *np.abs(factors))
+        np.testing.assert_allclose(shown["made"][i], 60 * made / top, atol=tolerance)
+    assert (f"below {1 - n**-0.5:.2f}" in shown["said"]) == (h == 1)
 
 
 @by_every_way
@@ -118,7 +122,7 @@ def test_starts_where_the_first_drag_traces_the_curve(open_static):
 def test_a_second_row_does_both_jobs(open_static):
     page = open_static(OneDistribution(score=1.5)).page
     page.get_by_role("radio", name="two").click()
-    expect_one_distribution(page)
+    expect_one_distribution(page.locator(".mha-widget"))
     assert page.locator(".mha-sum").all_inner_texts() == [
         f"= 5.6 {TIMES} row 1 {MINUS} 4.6 {TIMES} row 2",
         f"= 0 {TIMES} row 1 + 1 {TIMES} row 2",

@@ -7,6 +7,7 @@ check as a subtest of its own.  What changes the page comes last.
 from pathlib import Path
 
 import axe_playwright_python
+import pypdfium2
 import pytest
 
 from tests.browser.conftest import PAGES, SITE
@@ -126,6 +127,12 @@ def names_of_parameters_stay_whole(window):
     assert broken == []
 
 
+def code_fits_into_its_column(window):
+    wide = """(all) => all.filter((one) => one.scrollWidth > one.clientWidth)
+      .map((one) => one.innerText)"""
+    assert window.page.locator(".bd-article pre").evaluate_all(wide) == []
+
+
 def code_is_not_cut_on_paper(window):
     window.page.emulate_media(media="print")
     cut = "(all) => all.filter((pre) => pre.scrollWidth > pre.clientWidth).length"
@@ -181,7 +188,15 @@ STILL = {"reduced_motion": "reduce"}
 LOOKS = {
     "light": (
         STILL,
-        {1280: [formulas_and_icons_are_drawn, *CALM, has_no_violation, texts_stand_out]},
+        {
+            1280: [
+                formulas_and_icons_are_drawn,
+                code_fits_into_its_column,
+                *CALM,
+                has_no_violation,
+                texts_stand_out,
+            ]
+        },
     ),
     "dark, from its file": (
         STILL | {"color_scheme": "dark"},
@@ -259,20 +274,35 @@ def test_dark_page_is_printed_in_light(visit, site):
     assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+def words_on(paper):
+    """Return what can be seen on printed pages, without blanks."""
+    pages = pypdfium2.PdfDocument(paper)
+    return "".join("".join(page.get_textpage().get_text_range().split()) for page in pages)
+
+
 @pytest.mark.parametrize("name", ["01_why_one_head_is_not_enough", "06_watch_out_for"])
 def test_paper_shows_what_was_folded_except_code_and_the_screen_folds_it_again(visit, site, name):
     tab = visit().open(f"{site}/chapters/{name}.html")
     unfolded = "document.querySelector('.sd-dropdown').open = true"  # by the reader, to stay so
     folded = """[...document.querySelectorAll("details:not([open]), .toggle-hidden")]
       .map((part) => part.matches(".above-input") ? "code" : part.textContent.trim())"""
+    answers = """[...document.querySelectorAll("details.below-input :is(td, pre, .caption-text)")]
+      .map((one) => one.textContent)"""
     tab.evaluate(unfolded)
     before = tab.evaluate(folded)
     tab.evaluate(f'addEventListener("beforeprint", () => {{ window.paper = {folded}; }})')
-    tab.pdf()
+    paper = words_on(tab.pdf())
     assert tab.evaluate("paper") == [part for part in before if part == "code"]
     assert tab.evaluate(folded) == before
     assert tab.evaluate("document.querySelector('.sd-dropdown').open")
     assert len(set(before)) > 4  # answers, solutions, and tables or code
+    # What fades in on the screen is there on paper, and nothing that is to be pressed.
+    seen = tab.evaluate(answers)
+    assert seen
+    for words in seen:
+        assert "".join(words.split()) in paper
+    for button in ("Showtheanswer", "Hidetheanswer", "Showcodecellsource"):
+        assert button not in paper
 
 
 @pytest.mark.parametrize("words", ["d_k", "width", "eigenvectors", "frac", "axes"])

@@ -113,9 +113,9 @@ def test_every_control_is_reached_by_tab(open_static, kind):
 
 # The theme's dark colours; a bare page has none.
 DARK = """:root { --pst-color-text-base: #ced6dd; --pst-color-text-muted: #9ca4af;
-  --pst-color-border: #48566b; --pst-color-surface: #29313d; --pst-color-background: #14181e;
+  --pst-color-border: #48566b; --pst-color-surface: #29313d; --pst-color-background: #121212;
   --pst-color-primary: #459db9; color-scheme: dark; }
-  body { background: #14181e; color: #ced6dd; }"""
+  body { background: #121212; color: #ced6dd; }"""
 
 
 @pytest.mark.parametrize("kind", NEW, indirect=True)

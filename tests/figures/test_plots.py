@@ -115,6 +115,7 @@ def test_columns_are_marked_where_they_depend_on_a_head():
     ax = plots.plot_head_columns(depends, plt.subplots()[1])
     marked = sorted((text.get_position()[1], text.get_position()[0]) for text in ax.texts)
     assert marked == [(0, 0), (0, 2), (1, 1), (1, 2)]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2", "3"]
 
 
 def test_dealt_numbers_have_the_colour_and_word_of_their_place():

@@ -14,7 +14,9 @@ from mha_lib.teaching import (
     check_multi_head_attention,
     check_softmax,
     check_split_heads,
+    steps,
 )
+from mha_lib.teaching.answers import ask, complaint
 from tests import reference
 
 CHECKS = {
@@ -66,19 +68,21 @@ def merge_heads(x):
 def multi_head_attention(
     x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
 ):
+    n_keys = (x if context is None else context).shape[-2]
+    if mask is not None:
+        mask = np.broadcast_to(mask, (*x.shape[:-2], n_heads, x.shape[-2], n_keys))
     if x.ndim > 2:
-        masks = [None] * len(x) if mask is None else mask
         results = [
             multi_head_attention(
-                x[i], w_q, w_k, w_v, w_o, n_heads, mask=masks[i], return_weights=True
+                x[i], w_q, w_k, w_v, w_o, n_heads,
+                context=None if context is None else context[i],
+                mask=None if mask is None else mask[i],
+                return_weights=True,
             )
             for i in range(len(x))
-        ]
+        ]  # fmt: skip
         out, weights = (np.stack(part) for part in zip(*results, strict=True))
     else:
-        n_keys = len(x if context is None else context)
-        if mask is not None:
-            mask = np.broadcast_to(mask, (n_heads, len(x), n_keys))
         out, weights = reference.attend_in_heads(
             x, w_q, w_k, w_v, w_o, n_heads, context=context, mask=mask
         )
@@ -194,3 +198,13 @@ def wrappers(function):
 
 def first_message(check, function):
     return check(function).cases[0].message
+
+
+def score(step, function, seed=7):
+    """Return the share of the cases that are right, as a check does; without a diagnosis."""
+    asked = steps.cases(step, seed)
+    told = (
+        complaint(ask(function, c.args, c.kwargs, c.parts), c.right, c.parts, c.axes, c.tolerance)
+        for c in asked
+    )
+    return sum(not wrong for wrong, _ in told) / len(asked)

@@ -2,20 +2,26 @@
 
 import json
 import sys
+from html import escape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 
 import mha_lib
 from mha_lib.teaching import (
     CATALOGUE,
+    built_with,
     check_attention,
     check_budget,
     check_masks,
     check_multi_head_attention,
+    check_softmax,
     check_split_heads,
     misconceptions,
+    pages,
 )
 from tests.teaching.students import (
     BY_NAME,
@@ -30,9 +36,12 @@ from tests.teaching.students import (
     empty,
     padding_mask,
     raising,
+    softmax,
     split_heads,
     wrappers,
 )
+
+BAD_PADDING = BY_NAME["filler marked with True"].function
 
 # --- marks ------------------------------------------------------------------------------------
 
@@ -80,6 +89,7 @@ def test_counts_earn_what_each_of_them_earns():
     assert (result.score, result.verdict) == (3 / 6, "partly right")
     assert result.misconceptions == ("one map counted for all heads",)
     both = check_budget(lambda d, n_heads: 3 * d * d, lambda n, n_heads: n * n)
+    assert both.unnamed == ()
     assert both.misconceptions == ("W_O not counted", "one map counted for all heads")
     assert both.misconception == "W_O not counted"
     with pytest.raises(TypeError, match="check_budget got no function: pass your count_param"):
@@ -112,7 +122,14 @@ def test_float64_from_float32_is_a_remark_and_costs_nothing():
     assert "float(np.sqrt(d_k))" in result.diagnosis
     assert repr(result).count("float(np.sqrt(d_k))") == 1
     assert result._repr_html_().count("float(np.sqrt(d_k))") == 1
-    assert [case.name for case in result.cases if case.message] == ["float32, scores of about 100"]
+    assert {case.name[:7] for case in result.cases if case.message} == {"float32"}
+
+
+def test_float32_from_float64_is_a_remark_and_costs_nothing():
+    result = check_softmax(lambda z: softmax(z.astype(np.float32)))
+    assert result.score == 1.0
+    assert "float64 came in and float32 came out" in result.diagnosis
+    assert check_softmax(lambda z: softmax(z).astype(np.float16)).score == 0
 
 
 def test_a_remark_on_two_counts_is_shown_once_and_beside_a_mistake_with_its_cases():
@@ -228,13 +245,14 @@ def test_the_text_shows_score_diagnosis_and_every_case():
     result = check_split_heads(next(e for e in CATALOGUE if e.step == "split_heads").function)
     lines = repr(result).splitlines()
     assert lines[0] == "split_heads: wrong, 0 of 4 cases right, score 0.00"
-    assert lines[1].startswith("  Your code reshapes straight to")
+    assert lines[1] == f"  {BY_NAME['split by a bare reshape'].question}"
+    assert lines[2] == "  To hear more: print(result.hint(2)), then print(result.hint(3))."
     assert sum(line.startswith("  wrong  ") for line in lines) == 4
 
 
 def test_a_case_whose_context_decides_says_so():
     context_ignored = check_multi_head_attention(BY_NAME["context ignored"].function)
-    assert all("a context" in case.name for case in context_ignored.cases if not case.passed)
+    assert all("context" in case.name for case in context_ignored.cases if not case.passed)
 
 
 def test_what_is_said_of_many_cases_is_said_once():
@@ -260,7 +278,7 @@ def test_what_is_said_of_many_cases_is_said_once():
 def test_no_file_name_is_shown():
     for entry in CATALOGUE:
         result = CHECKS[entry.step](entry.function)
-        for shown in (repr(result), result._repr_html_()):
+        for shown in (repr(result), Text(result._repr_html_()).text):
             assert ".ipynb" not in shown
 
 
@@ -289,7 +307,72 @@ def test_a_program_finds_the_verdict_in_the_outputs_of_a_notebook():
         "diagnosis": result.diagnosis,
         "misconception": entry.name,
         "misconceptions": [entry.name],
+        "unnamed": [],
+        "hints": [
+            {
+                "question": entry.question,
+                "idea": entry.sentence,
+                "place": result.told[0].place,
+                "chapter": entry.chapter,
+                "section": entry.section,
+            }
+        ],
     }
+
+
+def test_what_has_no_name_is_noted_although_something_else_in_the_check_has_one():
+    """The class report counts by names, and nobody may vanish from it."""
+    result = check_masks(lambda n, *, n_past=0: np.eye(n, n + n_past, dtype=bool), BAD_PADDING)
+    assert result.misconceptions == ("filler marked with True",)
+    assert result.unnamed == ("causal_mask",)
+    alike = check_multi_head_attention(
+        built_with(BY_NAME["heads averaged"], "multi_head_attention")
+    )
+    assert (alike.misconceptions, alike.unnamed) == ((), ("multi_head_attention",))
+    assert check_masks(causal_mask, BAD_PADDING).unnamed == ()
+    assert check_masks(empty, BAD_PADDING).unnamed == ()  # a blank is not wrong
+    named = check_masks(BY_NAME["True where the future is hidden"].function, BAD_PADDING)
+    assert named.misconceptions == ("True where the future is hidden", "filler marked with True")
+
+
+def test_hints_come_in_steps_and_the_first_is_a_question():
+    entry = BY_NAME["split by a bare reshape"]
+    result = check_split_heads(entry.function)
+    assert result.hint() == result.hint(1) == entry.question
+    assert result.hint(2).splitlines() == [entry.question, entry.sentence]
+    assert result.hint(3) == result.diagnosis
+    assert entry.sentence not in repr(result)
+    assert entry.where not in repr(result)
+    for step in (0, 4):
+        with pytest.raises(ValueError, match=f"step={step}"):
+            result.hint(step)
+    with pytest.raises(TypeError, match="step must be an integer"):
+        result.hint("two")
+    assert "To hear more" not in repr(check_split_heads(split_heads))
+
+
+def test_in_a_notebook_the_later_steps_are_folded_up_and_the_place_is_a_link():
+    entry = BY_NAME["split by a bare reshape"]
+    soup = BeautifulSoup(check_split_heads(entry.function)._repr_html_(), "html.parser")
+    assert entry.question in [p.text for p in soup.div.find_all("p", recursive=False)]
+    outer = soup.details
+    assert [s.text for s in soup.find_all("summary")] == [
+        "What the code does", "Where to read on",
+    ]  # fmt: skip
+    assert outer.find("p").text == entry.sentence
+    link = outer.details.find("a")
+    assert link.text == entry.where
+    file, heading = link["href"].split("#")
+    assert Path(file).resolve() == Path(entry.chapter).resolve()
+    assert heading == "step-2-split"
+
+
+def test_without_a_book_there_is_no_link(monkeypatch, tmp_path):
+    entry = BY_NAME["split by a bare reshape"]
+    monkeypatch.setattr(pages, "_BOOK", tmp_path)
+    html = check_split_heads(entry.function)._repr_html_()
+    assert "<a" not in html
+    assert f"Read on in {escape(entry.where)}" in html
 
 
 def test_a_result_cannot_be_changed():

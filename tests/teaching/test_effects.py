@@ -222,7 +222,7 @@ def test_the_table_has_all_entries_of_a_step_as_html_and_as_text(step):
 
 def test_the_table_can_be_read_aloud():
     soup = BeautifulSoup(effect_table("softmax")._repr_html_(), "html.parser")
-    assert soup.summary.text == "softmax: 6 mistakes"
+    assert soup.summary.text == "softmax: 9 mistakes"
     assert soup.caption.text.startswith("softmax")
     columns = [head.text for head in soup.thead.find_all("th", scope="col")]
     assert len(columns) == 3

@@ -49,6 +49,7 @@ def test_there_are_enough_entries_and_each_step_has_some():
 def test_no_two_entries_share_a_name_or_a_sentence():
     assert len({entry.name for entry in CATALOGUE}) == len(CATALOGUE)
     assert len({entry.sentence for entry in CATALOGUE}) == len(CATALOGUE)
+    assert len({entry.question for entry in CATALOGUE}) == len(CATALOGUE)
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=name_of)
@@ -67,8 +68,23 @@ def test_an_entry_speaks_to_the_student_in_one_sentence(entry):
     assert entry.sentence.startswith("Your code ")
     assert entry.sentence.endswith(".")
     assert ". " not in entry.sentence
+    assert entry.question.endswith("?")
+    assert len(entry.question) <= 160
     assert entry.section in headings(entry.chapter)
     assert not entry.hides.endswith(".")
+
+
+CODE = re.compile(r"\w\(|\w\.\w|[=\[\]]|keepdims|swapaxes|np\.(?!dot)")
+ADVICE = re.compile(r"\b(reshape to|then swap|swap |transpose |use |write |divide by|subtract the)")
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=name_of)
+def test_an_entry_never_gives_the_solution(entry):
+    """It may quote what the code does, never what it should do."""
+    told = entry.sentence.replace("np.dot", "that function").replace("h * d_v", "")
+    assert not CODE.search(told)
+    assert not ADVICE.search(told)
+    assert not ADVICE.search(entry.question)
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=name_of)
@@ -134,9 +150,10 @@ def test_a_step_built_with_a_wrong_part_is_wrong(entry, step, rng):
     assert list(inspect.signature(function).parameters) == expected
     size = np.array([100.0, 1.0])[:, None, None]  # of the two sequences of the batch
     if step == "multi_head_attention":
-        args = (size * rng.normal(size=(2, 5, 6)), *rng.normal(size=(4, 6, 6)), 3)
+        w = [rng.normal(size=shape) for shape in ((6, 6), (6, 6), (6, 9), (9, 6))]
+        args = (size * rng.normal(size=(2, 5, 6)), *w, 3)  # values are wider than keys
     else:
-        args = tuple(size * rng.normal(size=(2, 5, 5)) for _ in range(3))
+        args = tuple(size * rng.normal(size=(2, 5, width)) for width in (5, 5, 4))
     mask = np.tri(5, dtype=bool)
     mask[2] = False
     with np.errstate(all="ignore"):

@@ -60,8 +60,9 @@ def test_what_is_prepared_is_not_computed_again(monkeypatch):
     """Whatever happens to NumPy or the library afterwards, the right answers stay."""
     assert prepare(np.int64(103)) == 103
     before = {step: steps.cases(step, 103) for step in STEPS}
-    monkeypatch.setattr(steps, "ask", lambda *_: pytest.fail("an answer is computed"))
+    monkeypatch.setattr(steps, "compute", lambda *_: pytest.fail("an answer is computed"))
     assert all(steps.cases(step, 103) is before[step] for step in STEPS)
+    assert all(case.wrong is not None and case.mistaken for step in STEPS for case in before[step])
 
 
 def test_the_library_loads_no_checks_and_the_checks_compute_nothing_before_they_are_asked():

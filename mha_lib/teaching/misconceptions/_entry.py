@@ -1,8 +1,10 @@
 """What an entry of the catalogue is, and how a wrong function is entered."""
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -26,7 +28,7 @@ OTHER_USES = (SPLIT_CHAPTER, "The same function, other uses")
 
 @dataclass(frozen=True)
 class Misconception:
-    """One wrong implementation: what it does, and when nobody sees it.
+    """One wrong implementation: what to ask about it, what it does, and when nobody sees it.
 
     Attributes
     ----------
@@ -37,8 +39,10 @@ class Misconception:
         that `mha_lib.teaching.check_budget` asks for.
     function : callable
         The wrong code, with the signature of the right one.
+    question : str
+        What the student hears first, and may answer without hearing more.
     sentence : str
-        What the code does instead of what was meant, said to the student.
+        What the code does instead of what was meant, said to the student; never how to write it.
     chapter : str
         File of the book to read on in.
     section : str
@@ -54,10 +58,16 @@ class Misconception:
     covers : str
         Name of an entry for a part of the same step that gives the same results from outside; the
         sentence then speaks of both.  Empty if there is none.
+    parts : mapping
+        From the names of the parts of the step that are wrong to the wrong parts.  Mistakes in
+        different parts can be made in one function.  Empty where the function has no parts.
+    variants : tuple of mapping
+        Other wrong parts by which people make the same mistake.
 
     Notes
     -----
-    The property ``where`` says in words where to read on.
+    The property ``where`` says in words where to read on, and ``page`` is its address
+    among the chapters.
 
     Examples
     --------
@@ -67,6 +77,8 @@ class Misconception:
     'with one head, or one token'
     >>> entry.where
     "chapter 2, 'Step 2: split'"
+    >>> entry.page
+    '02_split_attend_concat_project.ipynb#step-2-split'
     >>> entry.function(np.arange(4.0).reshape(2, 2), 2).tolist()  # right: 0 and 2 together
     [[[0.0], [1.0]], [[2.0], [3.0]]]
     """
@@ -74,6 +86,7 @@ class Misconception:
     name: str
     step: str
     function: Callable
+    question: str
     sentence: str
     chapter: str
     section: str
@@ -82,6 +95,8 @@ class Misconception:
     exactness: float = 0.0
     formal: bool = False
     covers: str = ""
+    parts: Mapping[str, Callable] = field(default_factory=dict, compare=False)
+    variants: tuple[Mapping[str, Callable], ...] = field(default=(), compare=False)
 
     @property
     def where(self) -> str:
@@ -89,14 +104,37 @@ class Misconception:
         section = self.section.replace("$", "")
         return f"{_PAGES[self.chapter]}, '{section}'"
 
+    @property
+    def page(self) -> str:
+        """File and heading of the book, relative to the folder of its chapters."""
+        heading = re.sub(r"[^a-z0-9]+", "-", self.section.lower().replace("$", "")).strip("-")
+        return f"{PurePosixPath(self.chapter).name}#{heading}"
 
-def entry(entries, step, name, sentence, *, read, **about):
+
+def entry(entries, step, name, question, sentence, *, read, **about):
     """Return a decorator that appends a wrong function, as an entry, to a list."""
     chapter, section = read
 
     def enter(function):
-        entries.append(Misconception(name, step, function, sentence, chapter, section, **about))
+        entries.append(
+            Misconception(name, step, function, question, sentence, chapter, section, **about)
+        )
         return function
+
+    return enter
+
+
+def entry_of_part(entries, step, build, part, name, question, sentence, **about):
+    """Return a decorator that enters a step in which one part is wrong.
+
+    ``build`` takes wrong parts by their names, and makes the step with them.
+    """
+
+    def enter(wrong):
+        parts = {part: wrong, **about.pop("besides", {})}
+        about["variants"] = tuple({**parts, **other} for other in about.get("variants", ()))
+        entry(entries, step, name, question, sentence, parts=parts, **about)(build(**parts))
+        return wrong
 
     return enter
 

@@ -9,20 +9,35 @@ from mha_lib.teaching.misconceptions._entry import (
     SPLIT_CHAPTER,
     Misconception,
     call,
-    entry,
+    entry_of_part,
     numbers,
 )
 
 ENTRIES: list[Misconception] = []
-_split_entry = partial(entry, ENTRIES, "split_heads")
-_merge_entry = partial(entry, ENTRIES, "merge_heads")
+
+
+def build_split(*, split):
+    """Return the only part that a split has."""
+    return split
+
+
+def build_merge(*, merge):
+    """Return the only part that a merge has."""
+    return merge
+
+
+_split_entry = partial(entry_of_part, ENTRIES, "split_heads", build_split, "split")
+_merge_entry = partial(entry_of_part, ENTRIES, "merge_heads", build_merge, "merge")
 _CONCATENATE = (SPLIT_CHAPTER, "Step 4: concatenate")
 
 
 @_split_entry(
     "split by a bare reshape",
-    "Your code reshapes straight to (h, n, d_k), which deals out the numbers in the order they "
-    "lie in memory, and one head then mixes several tokens; reshape to (n, h, d_k), then swap.",
+    "In which order does a reshape deal out the numbers of x, and whose numbers stand in the "
+    "first row of head 1?",
+    "Your code goes to (h, n, d_k) in one step, which deals out the numbers in the order they lie "
+    "in memory, and one head then mixes several tokens; a head should hold neighbouring columns "
+    "of all tokens.",
     read=SPLIT,
     hides="with one head, or one token",
     hiding_input=call(numbers(5, 6), 1),
@@ -34,8 +49,9 @@ def bare_split(x, n_heads):
 
 @_split_entry(
     "split without the swap",
-    "Your code cuts the columns correctly but leaves the tokens in front; the head axis must come "
-    "before the token axis, or each token attends among its own heads.",
+    "In your result, which axis counts the heads, and which the tokens?",
+    "Your code cuts the columns correctly but leaves the tokens in front; with the head axis "
+    "behind the token axis, each token attends among its own heads.",
     read=SPLIT,
     hides="with as many tokens as heads, where head i of token j equals head j of token i",
     hiding_input=call((numbers(3, 3, 2) + numbers(3, 3, 2).swapaxes(0, 1)).reshape(3, 6), 3),
@@ -47,6 +63,7 @@ def split_without_swap(x, n_heads):
 
 @_split_entry(
     "columns dealt out like cards",
+    "Which columns of x does head 1 get in your result, and are they neighbours?",
     "Your code gives head i every h-th column, but a head gets d_k neighbouring columns.",
     read=SPLIT,
     hides="with one head, or with as many heads as columns",
@@ -58,6 +75,7 @@ def _columns_dealt_out(x, n_heads):
 
 @_split_entry(
     "tokens divided among the heads",
+    "How many tokens does head 1 see in your result?",
     "Your code gives each head some of the tokens, but each head gets all tokens and a slice of "
     "their columns.",
     read=SPLIT,
@@ -70,8 +88,10 @@ def _tokens_divided(x, n_heads):
 
 @_merge_entry(
     "merge without the swap",
-    "Your code reshapes (h, n, d_k) straight to (n, d), and tokens receive each other's outputs; "
-    "swap heads and tokens first.",
+    "In which order do the numbers of (h, n, d_k) lie in memory: is head 2 of token 1 right after "
+    "head 1 of token 1?",
+    "Your code goes from (h, n, d_k) to (n, d) in one step, and tokens receive each other's "
+    "outputs; all heads of a token belong into its row.",
     read=_CONCATENATE,
     hides="with one head, or one token",
     hiding_input=call(numbers(1, 5, 6)),
@@ -83,6 +103,7 @@ def bare_merge(x):
 
 @_merge_entry(
     "heads put below each other",
+    "How many rows does your result have, and how many tokens are there?",
     "Your code concatenates the heads along the tokens, which makes more tokens; they belong side "
     "by side, along the columns.",
     read=_CONCATENATE,
@@ -95,6 +116,7 @@ def _heads_below_each_other(x):
 
 @_merge_entry(
     "columns of the heads interleaved",
+    "Which heads do the first d_k columns of your result come from?",
     "Your code takes the first column of every head, then the second of every head, and so on; "
     "all columns of head 1 come first.",
     read=_CONCATENATE,
@@ -108,6 +130,7 @@ def _columns_interleaved(x):
 
 @_merge_entry(
     "heads averaged",
+    "How wide is your result, and can anybody still tell from it what head 2 found?",
     "Your code takes the mean of the heads, which throws away what makes them different; they "
     "are laid side by side, and W_O learns how to mix them.",
     read=_CONCATENATE,
@@ -116,3 +139,16 @@ def _columns_interleaved(x):
 )
 def _heads_averaged(x):
     return x.mean(axis=-3)
+
+
+@_merge_entry(
+    "heads summed",
+    "How wide is your result, and which part of it does W_O get to know of head 2 alone?",
+    "Your code adds the heads up, and from a sum nobody can tell what each of them found; they are "
+    "laid side by side, and W_O learns how to mix them.",
+    read=_CONCATENATE,
+    hides="with one head",
+    hiding_input=call(numbers(1, 5, 6)),
+)
+def _heads_summed(x):
+    return x.sum(axis=-3)

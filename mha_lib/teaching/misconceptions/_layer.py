@@ -1,46 +1,32 @@
 """Wrong versions of ``multi_head_attention``.
 
-Each is written as ``(x, source, w, n_heads, mask)``, which returns output and weights: ``source``
-is the context or, without one, ``x``, and ``w`` holds the four projections.
+Each is `layer` with wrong parts: which tokens give queries, keys and values, how they are
+projected, split, attended to and merged, which mask gets there, and what becomes of the result.
+Those about projections, contexts and masks are in `_layer_inputs`.
 """
 
 from functools import partial
 
 import numpy as np
 
-from mha_lib.teaching.misconceptions._attention import attend, score
+from mha_lib.teaching.misconceptions import _attention
 from mha_lib.teaching.misconceptions._entry import (
     ATTEND,
     KEEP_THE_SHAPE,
-    MASKS,
     OTHER_USES,
     SPLIT,
     SPLIT_CHAPTER,
     Misconception,
-    entry,
+    entry_of_part,
     numbers,
 )
 from mha_lib.teaching.misconceptions._heads import bare_merge, bare_split, split_without_swap
 
 ENTRIES: list[Misconception] = []
-
-
-def as_layer(layer):
-    """Give a function of ``(x, source, w, n_heads, mask)`` the signature of the right one."""
-
-    def multi_head_attention(
-        x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
-    ):
-        source = x if context is None else context
-        out, weights = layer(x, source, (w_q, w_k, w_v, w_o), n_heads, mask)
-        return (out, weights) if return_weights else out
-
-    return multi_head_attention
-
-
-def _entry(*args, **about):
-    enter = entry(ENTRIES, "multi_head_attention", *args, **about)
-    return lambda layer: enter(as_layer(layer))
+PARTS = (
+    "sources", "weights", "project", "split", "mask_of", "merge", "w_o", "heads", "maps",
+    *_attention.PARTS,
+)  # fmt: skip
 
 
 # --- the right steps, as small as can be ------------------------------------------------------
@@ -56,11 +42,68 @@ def merge(x):
     return x.swapaxes(-3, -2).reshape(*leading, n, h * d_k)
 
 
-def layer(x, source, w, n_heads, mask, *, split=split, attend=attend, merge=merge):
-    w_q, w_k, w_v, w_o = w
-    q, k, v = split(x @ w_q, n_heads), split(source @ w_k, n_heads), split(source @ w_v, n_heads)
+def _sources(x, context):
+    return x, context, context
+
+
+def _weights(w, n_heads):
+    return w
+
+
+def _project(tokens, matrix, n_heads, split):
+    return split(tokens @ matrix, n_heads)
+
+
+def same_mask(mask, n_heads):
+    return mask
+
+
+def _product(heads, w_o):
+    return heads @ w_o
+
+
+def _of_each_head(maps):
+    return maps
+
+
+def side_by_side(sources, w, n_heads, mask, *, project, split, attend, merge):
+    """Return the heads, each of which does the same with columns of its own, and their weights."""
+    q, k, v = (
+        project(tokens, matrix, n_heads, split) for tokens, matrix in zip(sources, w, strict=True)
+    )
     heads, weights = attend(q, k, v, mask)
-    return merge(heads) @ w_o, weights
+    return merge(heads), weights
+
+
+def layer(
+    x, context, w, n_heads, mask, *,
+    sources=_sources, weights=_weights, project=_project, split=split, mask_of=same_mask,
+    merge=merge, w_o=_product, heads=side_by_side, maps=_of_each_head, **attention,
+):  # fmt: skip
+    """Return output and weights; ``context`` is ``x`` where there is none."""
+    *w_qkv, matrix = weights(w, n_heads)
+    merged, weights_of_heads = heads(
+        sources(x, context), w_qkv, n_heads, mask if mask is None else mask_of(mask, n_heads),
+        project=project, split=split, merge=merge,
+        attend=partial(_attention.attend, d=x.shape[-1], **attention),
+    )  # fmt: skip
+    return w_o(merged, matrix), maps(weights_of_heads)
+
+
+def build(**parts):
+    """Return a multi-head attention with these wrong parts."""
+
+    def multi_head_attention(
+        x, w_q, w_k, w_v, w_o, n_heads, *, context=None, mask=None, return_weights=False
+    ):
+        source = x if context is None else context
+        out, weights = layer(x, source, (w_q, w_k, w_v, w_o), n_heads, mask, **parts)
+        return (out, weights) if return_weights else out
+
+    return multi_head_attention
+
+
+_entry = partial(entry_of_part, ENTRIES, "multi_head_attention", build)
 
 
 def _of_head(mask, i):
@@ -70,274 +113,197 @@ def _of_head(mask, i):
     return mask[..., i if mask.shape[-3] > 1 else 0, :, :]
 
 
-def _arguments(n=5, d=6, n_heads=3, d_out=7, **kwargs):
+def arguments(n=5, d=6, n_heads=3, d_out=7, **kwargs):
     """Return arguments of multi-head attention with square projections and some ``w_o``."""
     weights = (numbers(d, d), numbers(d, d)[::-1].copy(), numbers(d, d).T.copy())
     return (numbers(n, d), *weights, numbers(d, d_out), n_heads), kwargs
 
 
 def _one_head():
-    return _arguments(n_heads=1)
+    return arguments(n_heads=1)
 
 
-# --- the entries ------------------------------------------------------------------------------
+# --- the entries -----------------------------------------------------------------------
 
 
 @_entry(
+    "split",
     "bare reshapes there and back",
-    "Your code splits and merges the heads by bare reshapes; the two undo each other, but in "
+    "Look at head 1 between the split and the merge: do its numbers come from all tokens, or only "
+    "from the first ones?",
+    "Your code splits and merges the heads by reshapes alone; the two undo each other, but in "
     "between each head attends among pieces of several tokens.",
     read=SPLIT,
     hides="with one head, or one token",
     hiding_input=_one_head,
+    besides={"merge": bare_merge},
 )
-def _bare_reshapes(x, source, w, n_heads, mask):
-    return layer(x, source, w, n_heads, mask, split=bare_split, merge=bare_merge)
+def _bare_reshapes(x, n_heads):
+    return bare_split(x, n_heads)
+
+
+def _merge_behind(heads):
+    *leading, n, h, d_k = heads.shape
+    return heads.reshape(*leading, n, h * d_k)
 
 
 @_entry(
+    "split",
     "each token attends among its own heads",
+    "What is the shape of your weights: is there one row for each token, or one for each head?",
     "Your code leaves the tokens in front of the heads: each token compares its own heads with "
-    "each other, and no token sees another; the head axis comes first, then the tokens.",
+    "each other, and no token sees another.",
     read=SPLIT,
     hides="only with one head and one token, but the shape is always right",
-    hiding_input=lambda: _arguments(n=1, n_heads=1),
+    hiding_input=lambda: arguments(n=1, n_heads=1),
     formal=True,
+    besides={"merge": _merge_behind},
 )
-def _attend_among_heads(x, source, w, n_heads, mask):
-    def merge(heads):
-        *leading, n, h, d_k = heads.shape
-        return heads.reshape(*leading, n, h * d_k)
-
-    return layer(x, source, w, n_heads, mask, split=split_without_swap, merge=merge)
+def _heads_behind(x, n_heads):
+    return split_without_swap(x, n_heads)
 
 
 @_entry(
-    "scale by the root of d",
-    "Your code divides the scores by the root of the model width d, but a head compares d_k "
-    "numbers, and so the scale is the root of d_k.",
-    read=KEEP_THE_SHAPE,
-    hides="with one head",
-    hiding_input=_one_head,
-)
-def _scale_by_root_of_d(x, source, w, n_heads, mask):
-    by_root_of_d = partial(score, scale=np.sqrt(x.shape[-1]))
-    return layer(x, source, w, n_heads, mask, attend=partial(attend, score=by_root_of_d))
-
-
-@_entry(
-    "scale by d",
-    "Your code divides the scores by the model width d, and all rows come out nearly even; the "
-    "scale is the root of the head's width d_k.",
-    read=ATTEND,
-    hides="only where queries are 0 and there is nothing to scale",
-    hiding_input=lambda: ((np.zeros((5, 6)), *_arguments()[0][1:]), {"context": numbers(7, 6)}),
-    formal=True,
-)
-def _scale_by_d(x, source, w, n_heads, mask):
-    by_d = partial(score, scale=x.shape[-1])
-    return layer(x, source, w, n_heads, mask, attend=partial(attend, score=by_d))
-
-
-@_entry(
-    "W_O forgotten",
-    "Your code returns the concatenated heads and forgets the product with W_O: the heads never "
-    "meet.",
-    read=(SPLIT_CHAPTER, "What $W_O$ adds"),
-    hides="where W_O is the identity",
-    hiding_input=lambda: ((*_arguments()[0][:4], np.eye(6), 3), {}),
-)
-def _w_o_forgotten(x, source, w, n_heads, mask):
-    w_q, w_k, w_v, _ = w
-    identity = np.eye(w_v.shape[1], dtype=w_v.dtype)
-    return layer(x, source, (w_q, w_k, w_v, identity), n_heads, mask)
-
-
-@_entry(
+    "split",
     "heads never split",
+    "How many rows of weights does each token have in your code, and how many heads are there?",
     "Your code never splits the projections: a single head as wide as all h together attends, "
-    "with one row of weights for each token instead of h; split before attention.",
+    "with one row of weights for each token instead of h.",
     read=SPLIT,
     hides="with one head, as long as nobody asks for the weights",
     hiding_input=_one_head,
+    besides={"merge": lambda x: x},
 )
-def _never_split(x, source, w, n_heads, mask):
-    w_q, w_k, w_v, w_o = w
-    out, weights = attend(x @ w_q, source @ w_k, source @ w_v, mask)
-    return out @ w_o, weights
+def _never_split(x, n_heads):
+    return x
 
 
 @_entry(
+    "split",
     "every head as wide as the model",
-    "Your code lets every head use all columns of the projections; the concatenation has width h "
+    "How many columns does each of your heads have, and how many are there to go round?",
+    "Your code gives every head all columns of the projections; the concatenation has width h "
     "* d and does not fit W_O, which has one row for each of the h * d_v columns.",
     read=SPLIT,
     hides="with one head",
     hiding_input=_one_head,
 )
-def _every_head_full_width(x, source, w, n_heads, mask):
-    w_q, w_k, w_v, w_o = w
-    heads = [attend(x @ w_q, source @ w_k, source @ w_v, _of_head(mask, i)) for i in range(n_heads)]
-    outs, weights = zip(*heads, strict=True)
-    return np.concatenate(outs, axis=-1) @ w_o, np.stack(weights, axis=-3)
+def _every_head_full_width(x, n_heads):
+    return np.stack([x] * n_heads, axis=-3)
 
 
 @_entry(
+    "weights",
     "all heads share one head's weights",
-    "Your code projects with the same d_k columns for every head, and all heads do the same; head "
-    "i has columns i * d_k to (i + 1) * d_k - 1 for its own.",
+    "Compare the weights of head 1 and head 2: are they different anywhere?",
+    "Your code projects with the same d_k columns for every head, and all heads do the same; each "
+    "head has columns of its own.",
     read=SPLIT,
     hides="with one head",
     hiding_input=_one_head,
 )
-def _heads_share_weights(x, source, w, n_heads, mask):
+def _heads_share_weights(w, n_heads):
     *w_qkv, w_o = w
     of_head_1 = [np.tile(matrix[:, : matrix.shape[1] // n_heads], n_heads) for matrix in w_qkv]
-    return layer(x, source, (*of_head_1, w_o), n_heads, mask)
+    return (*of_head_1, w_o)
 
 
 @_entry(
+    "project",
     "x sliced before the projection",
+    "Which columns of x can change the queries of head 1 in your code?",
     "Your code cuts x into heads first and projects each slice by itself, which shows a head only "
-    "its part of each token; project all of x, then cut the result.",
+    "its part of each token; a head looks at whole tokens.",
     read=SPLIT,
     hides="with one head, or where the projections are zero outside their diagonal blocks",
     hiding_input=_one_head,
+    besides={"split": split},
 )
-def _sliced_before_projection(x, source, w, n_heads, mask):
-    def project(tokens, matrix):
-        d, width = (size // n_heads for size in matrix.shape)
-        slices = [
-            tokens[..., i * d : (i + 1) * d]
-            @ matrix[i * d : (i + 1) * d, i * width : (i + 1) * width]
-            for i in range(n_heads)
-        ]
-        return np.stack(slices, axis=-3)
-
-    w_q, w_k, w_v, w_o = w
-    heads, weights = attend(project(x, w_q), project(source, w_k), project(source, w_v), mask)
-    return merge(heads) @ w_o, weights
+def _sliced_before_projection(tokens, matrix, n_heads, split):
+    d, width = (size // n_heads for size in matrix.shape)
+    slices = [
+        tokens[..., i * d : (i + 1) * d] @ matrix[i * d : (i + 1) * d, i * width : (i + 1) * width]
+        for i in range(n_heads)
+    ]
+    return np.stack(slices, axis=-3)
 
 
 @_entry(
+    "heads",
     "heads run one after another",
+    "Does head 2 in your code see x, or what head 1 made of it?",
     "Your code feeds the result of one head into the next, which makes them layers; heads work "
     "side by side on the same x and do not see each other.",
     read=(SPLIT_CHAPTER, "Can one head influence another?"),
     hides="with one head",
     hiding_input=_one_head,
+    besides={"split": split, "merge": merge, "project": _project},
 )
-def _heads_as_layers(x, source, w, n_heads, mask):
-    w_q, w_k, w_v, w_o = w
-    is_self_attention = source is x
+def _heads_as_layers(sources, w, n_heads, mask, *, attend, **_):
+    x, of_keys, of_values = sources
+    w_q, w_k, w_v = w
+    is_self_attention = of_keys is x
     all_weights = []
     for i in range(n_heads):
-        source = x if is_self_attention else source
-        x, weights = attend(x @ w_q, source @ w_k, source @ w_v, _of_head(mask, i))
+        if is_self_attention:
+            of_keys = of_values = x
+        x, weights = attend(x @ w_q, of_keys @ w_k, of_values @ w_v, _of_head(mask, i))
         all_weights.append(weights)
-    return x @ w_o, np.stack(all_weights, axis=-3)
+    return x, np.stack(all_weights, axis=-3)
 
 
 @_entry(
-    "projections transposed",
-    "Your code multiplies by the transposed projections, as libraries do that store them as (out, "
-    "in); here w_q has one row for each column of x, and the queries are x @ w_q.",
-    read=(SPLIT_CHAPTER, "Step 1: project"),
-    hides="where the projections are symmetric",
-    hiding_input=lambda: (
-        (numbers(5, 6), *(w + w.T for w in _arguments()[0][1:4]), np.diag(np.arange(1.0, 7)), 3),
-        {},
-    ),
+    "softmax",
+    "softmax over the heads",
+    "Take one token in one head: what do its weights sum to, over all keys?",
+    "Your code shares out a weight of 1 among the heads, as if they competed for a key; each head "
+    "has a softmax of its own over the keys.",
+    read=KEEP_THE_SHAPE,
+    hides="where all scores are equal and there are as many heads as keys",
+    hiding_input=lambda: ((numbers(3, 6), np.zeros((6, 6)), *arguments()[0][2:]), {}),
 )
-def _projections_transposed(x, source, w, n_heads, mask):
-    return layer(x, source, [matrix.T for matrix in w], n_heads, mask)
+def _softmax_over_heads(z):
+    return _attention.softmax(z, axis=-3)
 
 
 @_entry(
-    "context ignored",
-    "Your code makes keys and values from x although there is a context; in cross-attention only "
-    "the queries come from x.",
+    "maps",
+    "weights averaged over the heads",
+    "How many maps of weights does your code return, and how many heads are there?",
+    "Your code returns one map of weights, the mean over all heads, as libraries can; here each "
+    "head has a map of its own, and from a mean nobody can tell what a head looked at.",
     read=OTHER_USES,
-    hides="without a context",
-    hiding_input=_arguments,
+    hides="as long as nobody asks for the weights",
+    hiding_input=lambda: arguments(),
 )
-def _context_ignored(x, source, w, n_heads, mask):
-    return layer(x, x, w, n_heads, mask)
+def _maps_averaged(maps):
+    return maps.mean(axis=-3)
 
 
 @_entry(
-    "values from the query side",
-    "Your code makes the keys from the context but the values from x; a key and its value belong "
-    "to the same token, and both come from the context.",
-    read=OTHER_USES,
-    hides="without a context",
-    hiding_input=_arguments,
+    "scale",
+    "scale by the root of d",
+    "How many numbers of a query does one head compare with a key: d of them?",
+    "Your code divides the scores by the root of the model width d, but a head compares only d_k "
+    "numbers.",
+    read=KEEP_THE_SHAPE,
+    hides="with one head",
+    hiding_input=_one_head,
 )
-def _values_from_x(x, source, w, n_heads, mask):
-    w_q, w_k, w_v, w_o = w
-    q, k, v = split(x @ w_q, n_heads), split(source @ w_k, n_heads), split(x @ w_v, n_heads)
-    heads, weights = attend(q, k, v, mask)
-    return merge(heads) @ w_o, weights
+def _root_of_d(q, k, v, d):
+    return np.sqrt(d)
 
 
 @_entry(
-    "queries from the context",
-    "Your code makes the queries from the context too; each token of x asks with a query of its "
-    "own, and the context only gives the keys and values.",
-    read=OTHER_USES,
-    hides="without a context",
-    hiding_input=_arguments,
+    "scale",
+    "scale by d",
+    "How many products are summed in a head's score, and how fast does such a sum grow?",
+    "Your code divides the scores by the model width d, and all rows come out nearly even; a head "
+    "sums over its own width, and such a sum grows like a root.",
+    read=ATTEND,
+    hides="only where queries are 0 and there is nothing to scale",
+    hiding_input=lambda: ((np.zeros((5, 6)), *arguments()[0][1:]), {"context": numbers(7, 6)}),
+    formal=True,
 )
-def _queries_from_context(x, source, w, n_heads, mask):
-    return layer(source, source, w, n_heads, mask)
-
-
-@_entry(
-    "mask not handed on",
-    "Your code lets queries look at keys that the mask forbids: it does not hand the mask on to "
-    "attention or, if it does, the attention that it calls never uses the mask.",
-    read=OTHER_USES,
-    hides="without a mask, or with one that allows everything",
-    hiding_input=lambda: _arguments(mask=np.ones((5, 5), dtype=bool)),
-    covers="mask ignored",
-)
-def _mask_not_handed_on(x, source, w, n_heads, mask):
-    return layer(x, source, w, n_heads, None)
-
-
-@_entry(
-    "mask tiled in the wrong order",
-    "Your code folds the heads into the batch and repeats the mask with np.tile, which gives a "
-    "sequence's heads the masks of other sequences; np.repeat keeps a sequence together.",
-    read=MASKS,
-    hides="with one head, with one sequence, or where all sequences have the same mask",
-    hiding_input=lambda: (
-        (numbers(2, 5, 6), *_arguments()[0][1:]),
-        {"mask": np.broadcast_to(np.tri(5, dtype=bool), (2, 1, 5, 5)).copy()},
-    ),
-    exactness=1e-12,
-)
-def _mask_tiled(x, source, w, n_heads, mask):
-    def attend_folded(q, k, v, mask):
-        if mask is None or mask.ndim < 4:
-            return attend(q, k, v, mask)
-        q_flat, k_flat, v_flat = (a.reshape(-1, *a.shape[-2:]) for a in (q, k, v))
-        out, weights = attend(q_flat, k_flat, v_flat, np.tile(mask[:, 0], (n_heads, 1, 1)))
-        return out.reshape(*q.shape[:-1], -1), weights.reshape(*q.shape[:-1], -1)
-
-    return layer(x, source, w, n_heads, mask, attend=attend_folded)
-
-
-@_entry(
-    "mask without its head axis",
-    "Your code drops the head axis of a mask for each sequence: with as many sequences as heads "
-    "each head gets the mask of one sequence, and nothing fails; mask[:, None] keeps the axis.",
-    read=OTHER_USES,
-    hides="with one sequence, or without a mask for each sequence",
-    hiding_input=lambda: (
-        (numbers(1, 5, 6), *_arguments()[0][1:]),
-        {"mask": np.tri(5, dtype=bool)[None, None]},
-    ),
-)
-def _mask_without_head_axis(x, source, w, n_heads, mask):
-    return layer(x, source, w, n_heads, mask if mask is None or mask.ndim < 4 else mask[:, 0])
+def _scale_by_d(q, k, v, d):
+    return d
