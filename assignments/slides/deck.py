@@ -21,7 +21,7 @@ ROOT = HERE.parents[1]
 EXECUTED = ROOT / "_build" / "jupyter_execute" / "chapters"
 REVEAL = ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "LICENSE")
 END = "<!-- end of slides -->"
-HOST_SCRIPT = '<script defer src="static/static_widgets/host.js"></script>\n'
+HOST_SCRIPT = re.compile(r"<script[^>]*host\.js[^>]*></script>\n")
 CITATION = re.compile(r"\{cite(?::([pt]))?\}`([^`]+)`")
 ROLE = re.compile(r"\{doc\}`([^<`]+?)(?: <([^>`]+)>)?`")
 LINK = re.compile(r"(?<!!)\[((?:[^\]\\]|\\.)+)\]\((?!https?:)([^)\s]*)\)")
@@ -93,7 +93,7 @@ def deck(notebook, sources):
     slides, _, rest = page.partition(END)
     state = notebook.metadata.get("widgets", {}).get(STATE_TYPE, {}).get("state", {})
     slides, alive = rewrite_page(slides, state)
-    return slides + (rest if alive else rest.replace(HOST_SCRIPT, ""))
+    return slides + (rest if alive else HOST_SCRIPT.sub("", rest))
 
 
 def outputs_of(cell):

@@ -29,10 +29,8 @@
       const height = figure.getBoundingClientRect().height / deck.getScale();
       figure.style.height = `${Math.max(LEAST, height - tooHigh())}px`;
     }
-    for (let size = 1; (tooHigh() > 0 || tooWide() > 1) && size > SMALLEST; size -= 0.04) {
-      slide.style.zoom = size;
-      slide.style.width = `${SIZE.width / size}px`;
-      slide.style.height = `${SIZE.height / size}px`;
+    for (let size = 0.96; (tooHigh() > 0 || tooWide() > 1) && size > SMALLEST; size -= 0.04) {
+      slide.style.setProperty("--size", size);
     }
   }
 
@@ -60,7 +58,7 @@
     if (widgets.some((place) => !("ready" in place.dataset) && !place.querySelector("[role=alert]"))) {
       return setTimeout(ready, 50);
     }
-    const all = deck.isPrintView?.() ? document.querySelectorAll(".leaf") : [deck.getCurrentSlide()];
+    const all = deck.isPrintView?.() ? document.querySelectorAll("section.leaf") : [deck.getCurrentSlide()];
     all.forEach(fit);
     document.documentElement.dataset.ready = "";
     return undefined;

@@ -13,7 +13,7 @@ FIT = """() => {
   return { title: slide.querySelector("h1, h2")?.innerText ?? "",
            down: slide.scrollHeight - slide.clientHeight,
            right: slide.scrollWidth - slide.clientWidth,
-           size: Number(slide.style.zoom || 1) };
+           size: Number(slide.style.getPropertyValue('--size') || 1) };
 }"""
 READY = "'ready' in document.documentElement.dataset"
 
@@ -87,7 +87,7 @@ def test_a_deck_is_led_by_the_keyboard_and_a_widget_keeps_its_own_keys(show):
     assert page.evaluate("deck.getIndices().h") == 1
     page.keyboard.press("ArrowLeft")
     assert page.evaluate("deck.getIndices().h") == 0
-    slides = page.locator(".leaf")
+    slides = page.locator("section.leaf")
     number = slides.evaluate_all("(all) => all.findIndex((s) => s.querySelector('.static-widget'))")
     page.evaluate("(number) => deck.slide(number)", number)
     heads = page.get_by_role("slider", name="heads h")
@@ -101,7 +101,7 @@ def test_a_deck_prints_with_a_page_for_each_step(show):
     window = show("02_split_attend_concat_project", "?print-pdf")
     pages = window.page.locator(".pdf-page")
     assert pages.count() >= window.page.evaluate("deck.getTotalSlides()")
-    for box in window.page.locator(".pdf-page .leaf").all():
+    for box in window.page.locator(".pdf-page section.leaf").all():
         assert box.evaluate("(node) => node.scrollHeight - node.clientHeight") <= 0
     assert window.page.pdf(prefer_css_page_size=True)[:5] == b"%PDF-"
     assert window.complaints == []
