@@ -363,7 +363,10 @@ def _shown_check(output):
     try:
         names = [str(name)[:200] for name in shown["misconceptions"]]
         texts = {key: str(shown[key])[:5000] for key in ("function", "verdict", "diagnosis")}
-        return texts | {"score": float(shown["score"]), "misconceptions": names}
+        unnamed = [str(name)[:200] for name in shown.get("unnamed", [])]
+        return texts | {
+            "score": float(shown["score"]), "misconceptions": names, "unnamed": unnamed,
+        }  # fmt: skip
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -162,7 +162,8 @@ def _class_report(book, results, marks, parts):
         result["student"]
         for result in results
         if any(
-            check["verdict"] in {"wrong", "partly right"} and not check["misconceptions"]
+            check.get("unnamed")
+            or (check["verdict"] in {"wrong", "partly right"} and not check["misconceptions"])
             for check in result["checks"].values()
         )
     ]

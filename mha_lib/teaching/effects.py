@@ -370,11 +370,13 @@ def _qkv(leading=(), sizes=(5, 11, 7, 3), mask=False, n_empty=0):
     return make
 
 
-def _layer(n=5, d=21, n_heads=3, n_context=0, mask=False, n_empty=0, **kwargs):
+def _layer(n=5, d=21, n_heads=3, n_context=0, mask=False, n_empty=0, times=1, **kwargs):
     def make(rng):
         w_q, w_k, w_v, w_o = rng.normal(size=(4, d, d)) / np.sqrt(d)
         asked = {"context": rng.normal(size=(n_context, d))} if n_context else {}
         x = rng.normal(size=(n, d))
+        # Values so many times as wide as keys.
+        w_v, w_o = np.tile(w_v, times), np.tile(w_o, (times, 1))
         if mask:
             asked["mask"] = _some_pairs(rng, n, n)
             asked["mask"][:n_empty] = False
@@ -425,8 +427,8 @@ _SITUATIONS = {  # the plainest first: `effect` takes the first in which a mista
         "a context as long as x": _layer(n_context=5),
         "a mask for each sequence": _a_mask_for_each_sequence(2),
         "three sequences with masks": _a_mask_for_each_sequence(3),
+        "wide values, weights returned": _layer(times=2, return_weights=True),
         "one head": _layer(n_heads=1),
-        "weights returned": _layer(return_weights=True),
     },
     "causal_mask": {
         "five tokens": lambda rng: ((5,), {}),
