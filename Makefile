@@ -83,14 +83,20 @@ notebooks: $(READY)
 	$(BIN)/python -m tests.notebooks
 
 # Without a gradebook: whoever grades makes one of their own.
+# With OUT: some parts of it, and without hints if LEVEL is open, in a folder of their own.
 assignment: $(GRADER)
+ifdef OUT
+	@$(BIN)/python -m assignments.choose "$(OUT)" --parts $(PARTS) $(if $(filter open,$(LEVEL)),--open)
+else
 	cd assignments && ../$(BIN)/nbgrader generate_assignment multi_head_attention --force --no-db
+endif
 
 # Exit code 1: some submissions could not be graded; the summary says which and why.
 grade: $(GRADER)
 	@test -n "$(SUBMISSIONS)" -a -n "$(OUT)" || \
 		{ echo "say: make grade SUBMISSIONS=folder OUT=folder"; exit 2; }
-	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)"
+	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)" \
+		$(if $(ASSIGNMENT),--assignment "$(ASSIGNMENT)")
 
 exam: $(GRADER)
 	@test -n "$(OUT)" || { echo "say: make exam OUT=folder"; exit 2; }

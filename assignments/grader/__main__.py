@@ -38,7 +38,9 @@ def main(arguments=None):
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up after that as well
     try:
         with _alone(options.out, options.submissions):
-            return grade(options.submissions, options.out, options.jobs, options.limits)
+            return grade(
+                options.submissions, options.out, options.jobs, options.limits, options.assignment
+            )
     except (OSError, ValueError, GraderDamagedError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -51,7 +53,7 @@ def main(arguments=None):
         return 2
 
 
-def grade(submissions, out, jobs, limits):
+def grade(submissions, out, jobs, limits, assignments=ASSIGNMENTS):
     """Grade all notebooks that are new or changed, and write the report.
 
     Parameters
@@ -64,6 +66,8 @@ def grade(submissions, out, jobs, limits):
         How many notebooks run side by side.
     limits : execute.Limits
         What each may use.
+    assignments : pathlib.Path, optional
+        Folder of the assignment, such as `make assignment OUT=...` writes.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def grade(submissions, out, jobs, limits):
         if not found:
             raise FileNotFoundError(f"there is no notebook in {submissions}")
         _write(out / "students.json", names | {one.source: one.student for one in found})
-        book = course.Course(out / "course", ASSIGNMENTS)
+        book = course.Course(out / "course", assignments)
         release = f"{tools} {book.source.read_bytes().hex()} {asdict(limits)}"
         done, waiting = {}, []
         for submission in found:
@@ -321,6 +325,9 @@ def _options(arguments):
     usual = execute.Limits()
     parser.add_argument("submissions", type=Path, help="folder, zip or notebook")
     parser.add_argument("out", type=Path, help="folder for grades, feedback and report")
+    parser.add_argument(
+        "--assignment", type=Path, default=ASSIGNMENTS, help="folder of one that is not the whole"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="side by side")
     parser.add_argument("--seconds", type=float, default=usual.seconds, help="for a notebook")
     parser.add_argument("--cell-seconds", type=float, default=usual.cell_seconds, help="for a cell")
