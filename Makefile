@@ -21,7 +21,7 @@ unexport MPLBACKEND PYTHONOPTIMIZE PYTHONWARNINGS
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book check test seeds screens versions mutate test-all serve lab notebooks assignment grade exam \
+.PHONY: help book check test seeds screens versions mutate test-all serve lab notebooks assignment grade exam slides \
 	weights measure-heads bench bench-site bench-train bench-grade clean
 
 help:
@@ -39,6 +39,7 @@ help:
 	@echo "make assignment make the students' version of the assignment from its source"
 	@echo "make grade SUBMISSIONS=folder OUT=folder   grade notebooks of the assignment; ROSTER=file DUE=time BOOK=address"
 	@echo "make exam OUT=folder       write exam questions for Moodle, Canvas and paper; SEED=number for others"
+	@echo "make slides OUT=folder     write slides of each chapter, which open without a network"
 	@echo "make weights    fetch the trained encoder of chapter 5, 91 MB, once"
 	@echo "make measure-heads   measure its heads again, half an hour; with TREEBANK=file on your texts"
 	@echo "make bench      measure attention beside PyTorch and onnxruntime, which it fetches"
@@ -82,20 +83,31 @@ notebooks: $(READY)
 	$(BIN)/python -m tests.notebooks
 
 # Without a gradebook: whoever grades makes one of their own.
+# With OUT: some parts of it, and without hints if LEVEL is open, in a folder of their own.
 assignment: $(GRADER)
 	@$(BIN)/python -m assignments.grader.points
+ifdef OUT
+	@$(BIN)/python -m assignments.choose "$(OUT)" --parts $(PARTS) $(if $(filter open,$(LEVEL)),--open)
+else
 	cd assignments && ../$(BIN)/nbgrader generate_assignment multi_head_attention --force --no-db
+endif
 
 # Exit code 1: some submissions could not be graded; the summary says which and why.
 grade: $(GRADER)
 	@test -n "$(SUBMISSIONS)" -a -n "$(OUT)" || \
 		{ echo "say: make grade SUBMISSIONS=folder OUT=folder"; exit 2; }
 	@$(BIN)/python -m assignments.grader "$(SUBMISSIONS)" "$(OUT)" $(if $(ROSTER),--roster "$(ROSTER)") \
-		$(if $(DUE),--due "$(DUE)") $(if $(BOOK),--book "$(BOOK)")
+		$(if $(DUE),--due "$(DUE)") $(if $(BOOK),--book "$(BOOK)") \
+		$(if $(ASSIGNMENT),--assignment "$(ASSIGNMENT)")
 
 exam: $(GRADER)
 	@test -n "$(OUT)" || { echo "say: make exam OUT=folder"; exit 2; }
 	@$(BIN)/python -m assignments.exam "$(OUT)" $(SEED)
+
+# From the notebooks that the book's build has executed, widgets included.
+slides: $(GRADER) book
+	@test -n "$(OUT)" || { echo "say: make slides OUT=folder"; exit 2; }
+	@$(BIN)/python -m assignments.slides "$(OUT)"
 
 weights: $(READY)
 	@$(BIN)/python -m mha_lib.learning.weights

@@ -49,17 +49,22 @@ SEARCH_EXCERPTS = Path(__file__).with_name("search_excerpts.js")
 UNUSED_FILES = ("*.map", "*webpack-macros.html", "scripts/fontawesome.js*")
 
 
-def stage_mathjax(app, config):
-    """Copy MathJax next to the doctrees and let Sphinx publish that folder as static files."""
+def copy_mathjax(folder):
+    """Copy the parts of MathJax that the book needs."""
     # find_spec: the package's folder has a hyphen in its name, and importing it is not needed.
     source = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
-    stage = Path(app.doctreedir).parent / ".offline_assets"
-    shutil.rmtree(stage, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     for name in ("startup.js", *(f"{part}.js" for part in MATHJAX_PARTS), *MATHJAX_FOLDERS):
-        target = stage / "mathjax" / name
+        target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (source / name).is_dir() else shutil.copy
         copy(source / name, target)
+
+
+def stage_mathjax(app, config):
+    """Copy MathJax next to the doctrees and let Sphinx publish that folder as static files."""
+    stage = Path(app.doctreedir).parent / ".offline_assets"
+    copy_mathjax(stage / "mathjax")
     config.html_static_path = [*config.html_static_path, str(stage)]
     config.mathjax_path = "mathjax/startup.js"
     config.mathjax3_config = {

@@ -41,6 +41,7 @@ def main(arguments=None):
             return grade(
                 options.submissions, options.out, options.jobs, options.limits,
                 everybody=options.roster, due=options.due, address=options.book,
+                assignments=options.assignment,
             )  # fmt: skip
     except (OSError, ValueError, GraderDamagedError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -54,7 +55,9 @@ def main(arguments=None):
         return 2
 
 
-def grade(submissions, out, jobs, limits, everybody=(), due=None, address=""):
+def grade(
+    submissions, out, jobs, limits, everybody=(), due=None, address="", assignments=ASSIGNMENTS
+):
     """Grade all notebooks that are new or changed, and write the report.
 
     Parameters
@@ -73,6 +76,8 @@ def grade(submissions, out, jobs, limits, everybody=(), due=None, address=""):
         What was handed in later is called late.
     address : str, optional
         Where the book is, for links in the feedback.
+    assignments : pathlib.Path, optional
+        Folder of the assignment, such as `make assignment OUT=...` writes.
 
     Returns
     -------
@@ -91,7 +96,7 @@ def grade(submissions, out, jobs, limits, everybody=(), due=None, address=""):
     tools = _tools_print()
     _refuse_if_damaged(out, tools)
     given = marks.GivenMarks(out / "marks.json")
-    book = course.Course(out / "course", ASSIGNMENTS, given)
+    book = course.Course(out / "course", assignments, given)
     with tempfile.TemporaryDirectory(prefix="collected-", ignore_cleanup_errors=True) as unpacked:
         found, left_aside, names = collect.collect(
             submissions, Path(unpacked), _read(out / "students.json"), everybody, due, book.amount
@@ -377,6 +382,9 @@ def _options(arguments):
     parser.add_argument("--roster", type=Path, help="CSV: who should have handed in")
     parser.add_argument("--due", help="what comes later is late: 2026-12-01 23:59")
     parser.add_argument("--book", default="", help="address of the book, for links in the feedback")
+    parser.add_argument(
+        "--assignment", type=Path, default=ASSIGNMENTS, help="folder of one that is not the whole"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="side by side")
     parser.add_argument("--seconds", type=float, default=usual.seconds, help="for a notebook")
     parser.add_argument("--cell-seconds", type=float, default=usual.cell_seconds, help="for a cell")

@@ -8,6 +8,8 @@ import mha_lib
 from mha_lib.teaching.steps import STEPS
 
 _FOLDER = Path(mha_lib.__file__).parent
+# Functions that do another one's work in their own way.
+ALIKE = {"mended_head": "scaled_dot_product_attention"}
 _WHOLE = ("mha_lib._types", "mha_lib._check")  # compute nothing that is asked for
 
 
@@ -24,7 +26,7 @@ def allowed(names):
     functions : frozenset of str
         Names of `mha_lib`.
     """
-    names = set(names)
+    names = {ALIKE.get(name, name) for name in names}
     known = [frozenset(STEPS[name].allowed) for name in names & STEPS.keys()]
     functions = frozenset(name for name in STEPS if hasattr(mha_lib, name))
     return functions.intersection(*known) - names

@@ -28,11 +28,19 @@ from mha_lib.teaching.effects import (
 from mha_lib.teaching.misconceptions import CATALOGUE, Misconception, built_with
 from mha_lib.teaching.results import CaseResult, CheckResult
 from mha_lib.teaching.steps import right_function
+from mha_lib.teaching.tasks import (
+    Comparison,
+    check_memory,
+    check_mended,
+    check_predictions,
+    check_reading,
+)
 
 __all__ = [
     "CATALOGUE",
     "CaseResult",
     "CheckResult",
+    "Comparison",
     "Effect",
     "EffectTable",
     "Misconception",
@@ -40,8 +48,12 @@ __all__ = [
     "check_attention",
     "check_budget",
     "check_masks",
+    "check_memory",
+    "check_mended",
     "check_merge_heads",
     "check_multi_head_attention",
+    "check_predictions",
+    "check_reading",
     "check_softmax",
     "check_split_heads",
     "draw",

@@ -1,14 +1,19 @@
 """The assignment: the students' version is current and tells nothing, and marks are fair."""
 
+import base64
+import contextlib
 import copy
+import io
 import json
 import re
 import tomllib
 
 import nbformat
+import numpy as np
 import pytest
 from nbgrader.utils import determine_grade
 
+from mha_lib.teaching import check_mended
 from tests import notebooks
 from tests.grader import assignment
 
@@ -21,8 +26,19 @@ POINTS = {
     "test_masks": 3,
     "test_budget": 2,
     "specialisation": 4,
+    "test_predicted": 2,
+    "why_predicted": 2,
+    "test_mended_head": 2,
+    "why_mended": 2,
+    "test_memory": 2,
+    "why_memory": 3,
+    "test_reading": 2,
+    "why_reading": 3,
 }
 TESTS = [name for name in POINTS if name.startswith("test_")]
+CHECKED = [name for name in TESTS if name != "test_predicted"]
+WRITTEN = [name for name in POINTS if name not in TESTS]
+N_PARTS = 12
 SITE = assignment.ROOT / "_build" / "html"
 
 
@@ -72,33 +88,55 @@ def test_points_add_up_and_the_text_says_the_same(source, release):
     for notebook in (source, release):
         cells = assignment.graded(notebook)
         assert {name: assignment.grading(cell).points for name, cell in cells.items()} == POINTS
-    headings = re.findall(r"^## \d\. .* \((\d) points, about (\d+) minutes\)", said(source), re.M)
-    table = re.findall(r"^\| \d \| .* \| (\d) \| (\d+) \|$", said(source), re.M)
+    heading = r"^## (\d+)\. .* \((\d) points, about (\d+) minutes\)"
+    headings = re.findall(heading, said(source), re.M)
+    table = re.findall(r"^\| (\d+) \| .* \| (\d) \| (\d+) \|$", said(source), re.M)
     assert headings == table
-    points, minutes = ([int(number) for number in column] for column in zip(*table, strict=True))
-    assert points == list(POINTS.values())
-    assert (sum(points), sum(minutes)) == (24, 90)
-    told = "about 90 minutes, without installation and reading, and gives up to 24 points"
+    numbers, points, minutes = ([int(n) for n in column] for column in zip(*table, strict=True))
+    assert numbers == list(range(1, N_PARTS + 1))
+    of_parts = [0] * N_PARTS
+    for name, most in POINTS.items():
+        of_parts[part_of(source, name) - 1] += most
+    assert points == of_parts
+    by_code, by_hand = (sum(POINTS[name] for name in names) for names in (TESTS, WRITTEN))
+    assert by_hand * 3 == by_code + by_hand
+    told = f"{sum(points)} points in all: {by_code} for what you write in code, {by_hand} for what"
     assert told in said(source)
+    assert f"about {sum(minutes)} minutes, without installation and reading" in said(source)
+
+
+def part_of(notebook, name):
+    """Return the number of the part in which a graded cell stands."""
+    numbers = []
+    for cell in notebook.cells:
+        numbers += re.findall(r"^## (\d+)\. ", cell.source, re.M)
+        if assignment.grading(cell).get("grade_id") == name:
+            return int(numbers[-1])
+    raise ValueError(name)
 
 
 def test_the_cells_that_students_fill_in_are_the_only_ones_they_may_change(release):
     stub = "# YOUR CODE HERE\n    raise NotImplementedError()"
     n_functions = 0
+    predicted = next(cell for cell in release.cells if cell.id == "predicted")
+    assert predicted.source.count("None,") == 5
     for cell in release.cells:
         about = assignment.grading(cell)
         assert about.get("locked", False) == (cell.metadata.get("editable") is False)
-        if about.get("solution") and cell.cell_type == "code":
+        if cell is predicted:
+            assert cell.source.endswith(stub.replace("    ", ""))
+        elif about.get("solution") and cell.cell_type == "code":
             assert cell.source.count(stub) == cell.source.count("def ") > 0
             n_functions += cell.source.count(stub)
         elif cell.cell_type == "code":
             assert "NotImplementedError" not in cell.source
-    assert n_functions == 9
-    assert "nine short functions" in said(release)
-    assert assignment.graded(release)["specialisation"].source == "YOUR ANSWER HERE"
+    assert n_functions == 16
+    assert "sixteen short functions" in said(release)
+    for name in WRITTEN:
+        assert assignment.graded(release)[name].source == "YOUR ANSWER HERE"
 
 
-@pytest.mark.parametrize("name", TESTS)
+@pytest.mark.parametrize("name", [name for name in TESTS if name != "test_predicted"])
 def test_a_test_cell_imports_what_it_uses_and_ends_in_the_points(source, name):
     """And its hidden test is the visible check with another seed, one for the whole course."""
     lines = assignment.graded(source)[name].source.splitlines()
@@ -121,11 +159,11 @@ def test_the_cells_to_play_with_and_no_others_may_fail(source, release):
         for cell in notebook.cells:
             about = assignment.grading(cell)
             plays = cell.cell_type == "code" and about.get("grade_id") in (
-                None, "masks_demonstration",
+                None, "masks_demonstration", "predicted",
             )  # fmt: skip
             assert may_fail(cell) == plays, cell.source
             assert set(cell.metadata.get("tags", [])) <= notebooks.TAGS
-        assert sum(map(may_fail, notebook.cells)) == 8
+        assert sum(map(may_fail, notebook.cells)) == 12
 
 
 def test_the_shapes_of_the_layer_are_given_one_by_one(source):
@@ -149,9 +187,9 @@ def seed_of(source):
 
 
 def test_every_part_asks_predicts_hints_and_says_where_to_read(source):
-    parts = re.split(r"^## \d\. ", said(source), flags=re.M)[1:]
-    assert len(parts) == len(POINTS)
-    for part in parts[:-1]:
+    parts = re.split(r"^## \d+\. ", said(source), flags=re.M)[1:]
+    assert len(parts) == N_PARTS
+    for part in parts[:7] + parts[8:]:  # the open question gives no hint
         assert part.count("**Predict:**") == 1
         assert part.count("<details><summary>Hint</summary>") == part.count("</details>") == 1
     for part in parts:
@@ -168,7 +206,7 @@ def test_the_places_to_read_exist(source):
     pages = {f"chapter {path.stem[1]}": path for path in notebooks.PATHS if path.stem[0] == "0"}
     pages["Watch out for"] = pages["chapter 6"]
     places = re.findall(r"^Read in the book: (.*)\.$", said(source), re.M)
-    assert len(places) == len(POINTS)
+    assert len(places) == N_PARTS
     for place in places:
         page = None
         for name in re.findall(r"chapter \d|\"[^\"]+\"", place):
@@ -196,8 +234,47 @@ def test_the_question_and_the_rubric_quote_what_chapter_4_measured(source):
     )
     assert re.search(r"an even head .* 0\.06 ", printed)
     assert re.search(r"before +0\.\d\d +0\.15 ", printed)
-    quoted = said(source).split("## 8.")[1] + assignment.RUBRIC.read_text("utf-8")
+    rubric = assignment.RUBRIC.read_text("utf-8")
+    quoted = said(source).split("## 8.")[1].split("## 9.")[0] + rubric.split("## Part 9")[0]
     assert set(re.findall(r"\d\.\d+", quoted)) == {"0.06", "0.15", "1.00"}
+
+
+def test_part_12_shows_the_numbers_that_chapter_5_measured(source):
+    data = assignment.ROOT / "chapters" / "data"
+    measured = json.loads((data / "heads.json").read_text("utf-8"))["relations"]
+    made_up = {row["relation"]: row for row in measured["made up"]["rows"]}["adjective → noun"]
+    ewt = {row["relation"]: row for row in measured["natural"][0]["rows"]}["adjective → noun"]
+    rows = [made_up, ewt, ewt["far"] | {"head": ewt["head"]}]
+    shown = re.findall(r"\| ([\d,]+) \| (\d-\d) \| (\d\.\d+) \| (\d\.\d+) \|", said(source))
+    assert shown == [
+        (f"{r['n']:,}", r["head"], f"{r['accuracy']:.2f}", f"{r['offset accuracy']:.2f}")
+        for r in rows
+    ]
+    feature = json.loads((data / "feature.json").read_text("utf-8"))
+    (sentence,) = feature["sentences"]
+    n = len(sentence["words"]) + 2
+    maps = np.frombuffer(base64.b64decode(sentence["attention"]), np.uint8).reshape(72, n, n)
+    head = np.rint(maps[12 * (2 - 1) + (4 - 1), 1:-1, 1:-1] / feature["full"] * 100)
+    names = {"np": np}
+    exec(next(c.source for c in source.cells if c.id == "head_2_4"), names)  # noqa: S102 - ours
+    assert names["words"] == sentence["words"]
+    assert (names["percent"] == head).all()
+
+
+def test_every_written_answer_has_a_rubric_of_as_many_points(source):
+    rubric = assignment.RUBRIC.read_text("utf-8")
+    told = re.findall(r"^## Part (\d+): .*, (\d) points \(`(\w+)`\)$", rubric, re.M)
+    assert told == [(str(part_of(source, name)), str(POINTS[name]), name) for name in WRITTEN]
+    assert f"({sum(POINTS[name] for name in WRITTEN)} points)" in rubric.splitlines()[0]
+
+
+def test_the_given_head_passes_its_authors_tests_and_is_wrong(source):
+    names = {"np": np}
+    given = next(cell.source for cell in source.cells if cell.id == "wrong_head")
+    with contextlib.redirect_stdout(io.StringIO()) as said_there:
+        exec(given, names)  # noqa: S102 - ours
+    assert said_there.getvalue().count("True") == 3
+    assert check_mended(names["wrong_head"]).verdict == "wrong"
 
 
 # --- nothing leaks ----------------------------------------------------------------------------
@@ -206,13 +283,12 @@ def test_the_question_and_the_rubric_quote_what_chapter_4_measured(source):
 def test_the_secrets_are_found_in_the_source_and_the_rubric():
     secrets = assignment.secrets()
     hidden = [secret for secret in secrets if secret.startswith("result = ")]
-    bodies = [secret for secret in secrets if "return " in secret]
-    assert len(hidden) == len(TESTS)
-    assert len(bodies) == 9
+    bodies = [secret for secret in secrets if re.search(r"\breturn [\w(]+.*[\])]?$", secret)]
+    assert len(hidden) == len(TESTS) - 1  # predictions are compared, not tested
     assert all(len(secret) > 40 for secret in bodies)  # one line may stand anywhere by chance
     in_source, in_rubric = assignment.leaks(assignment.SOURCE), assignment.leaks(assignment.RUBRIC)
     samples = in_rubric - in_source
-    assert len(samples) == 5  # one for each number of points
+    assert len(samples) == 9  # one for each number of points of part 8, one of each other part
     assert in_source | samples == secrets - {"BEGIN MARK SCHEME"}
 
 
@@ -258,8 +334,8 @@ def test_the_solution_earns_full_marks_visible_and_hidden(source, tmp_path):
         if name in TESTS:  # show the visible result as well
             cell.source = cell.source.replace("### BEGIN", "display(result)\n### BEGIN")
     assignment.run(notebook, tmp_path)
-    assert marks(notebook) == POINTS | {"specialisation": None}  # a person marks this one
-    for name in TESTS:
+    assert marks(notebook) == POINTS | dict.fromkeys(WRITTEN)  # a person marks these
+    for name in CHECKED:
         results = [
             output.data["application/vnd.mha-lib.check+json"]
             for output in assignment.graded(notebook)[name].outputs
@@ -279,7 +355,7 @@ def test_the_solution_earns_full_marks_visible_and_hidden(source, tmp_path):
 def test_the_blank_earns_nothing(release, tmp_path):
     notebook = assignment.run(copy.deepcopy(release), tmp_path)
     assert marks(notebook) == dict.fromkeys(POINTS, 0)
-    for name in TESTS:  # by a verdict, not by an error
+    for name in CHECKED:  # by a verdict, not by an error
         outputs = assignment.graded(notebook)[name].outputs
         assert outputs[0].data["application/vnd.mha-lib.check+json"]["verdict"] == "blank"
         assert outputs[1].data["text/plain"] == "0.0"

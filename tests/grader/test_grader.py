@@ -20,9 +20,11 @@ from mha_lib.teaching import CATALOGUE
 from tests.grader import assignment, submissions
 
 ROOT = assignment.ROOT
+WRITTEN = ["specialisation", "why_predicted", "why_mended", "why_memory", "why_reading"]
 FULL = {
     "softmax": 2, "attention": 4, "split_heads": 2, "merge_heads": 2,
     "multi_head_attention": 5, "masks": 3, "budget": 2,
+    "predicted": 2, "mended_head": 2, "memory": 2, "reading": 2,
 }  # fmt: skip
 # The cell of the assignment in which each step of the catalogue is written, if there is one.
 CELLS = {
@@ -166,12 +168,12 @@ def test_a_mistake_in_one_part_costs_that_part(batch, kind):
 def test_a_blank_earns_nothing(batch):
     assert points(batch, "blank") == dict.fromkeys(FULL, 0)
     row = batch.rows["blank"]
-    assert (row["total"], row["out_of"], row["to_be_marked"]) == ("0", "24", "")
+    assert (row["total"], row["out_of"], row["to_be_marked"]) == ("0", "42", "")
 
 
 def test_the_reference_earns_all_that_needs_no_person(batch):
     row = batch.rows["good"]
-    assert (row["total"], row["out_of"], row["to_be_marked"]) == ("20", "24", "specialisation")
+    assert (row["total"], row["out_of"], row["to_be_marked"]) == ("28", "42", "; ".join(WRITTEN))
 
 
 @pytest.mark.parametrize(
@@ -335,7 +337,7 @@ def test_a_second_run_grades_only_what_is_new_or_changed(batch):
         }
         rows = table(batch.out)
         assert rows["blank"]["split_heads"] == "2"
-        assert rows["late"]["total"] == "20"
+        assert rows["late"]["total"] == "28"
     finally:
         (batch.folder / "late.ipynb").unlink()
 
@@ -353,9 +355,10 @@ def test_marks_that_a_person_gives_are_taken_up(batch):
         gradebook.db.commit()
     run(batch.folder, batch.out)
     row = table(batch.out)["good"]
-    assert (row["total"], row["specialisation"], row["to_be_marked"]) == ("23", "3", "")
+    assert (row["total"], row["specialisation"]) == ("31", "3")
+    assert row["to_be_marked"] == "; ".join(WRITTEN[1:])
     page = (batch.out / "feedback" / "good.html").read_text("utf-8")
-    assert '>23</td><td class="number">24</td>' in page
+    assert '>31</td><td class="number">42</td>' in page
     assert "A &lt;good&gt; start" in page
 
 

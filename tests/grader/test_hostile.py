@@ -15,6 +15,7 @@ from tests.grader import assignment, submissions
 FULL = {
     "softmax": 2, "attention": 4, "split_heads": 2, "merge_heads": 2,
     "multi_head_attention": 5, "masks": 3, "budget": 2,
+    "predicted": 2, "mended_head": 2, "memory": 2, "reading": 2,
 }  # fmt: skip
 ROOT = str(assignment.ROOT)
 SEED = "4391"  # of the hidden tests
@@ -307,7 +308,7 @@ def test_nothing_of_the_hidden_tests_reaches_a_page(batch):
 
 def test_the_honest_one_beside_them_is_not_touched(batch):
     row = batch.rows["zz_honest"]
-    assert (row["total"], row["look_at"], row["remarks"]) == ("20", "", "")
+    assert (row["total"], row["look_at"], row["remarks"]) == ("28", "", "")
     assert batch.done.returncode == 0
     assert (batch.out / "report.html").exists()
 

@@ -1,0 +1,74 @@
+// Starts reveal.js and MathJax, and fits each slide into its frame.
+(() => {
+  "use strict";
+  const SIZE = { width: 1280, height: 720 };
+  const SMALLEST = 0.5; // of the usual size
+  const LEAST = 220; // height of a figure, before words get smaller
+
+  window.MathJax = {
+    loader: { load: ["core", "input/tex", "output/chtml", "a11y/assistive-mml"] },
+    tex: { inlineMath: [["$", "$"]] },
+    chtml: { matchFontHeight: false },
+    options: { processHtmlClass: "jp-RenderedMarkdown", ignoreHtmlClass: "reveal|highlight" },
+  };
+
+  // A figure is as high as the words leave it; then all of the slide gets smaller.
+  function fit(slide) {
+    if (!slide.classList.contains("leaf") || slide.dataset.fitted) return;
+    slide.dataset.fitted = "";
+    const tooHigh = () => slide.scrollHeight - slide.clientHeight;
+    const tooWide = () => slide.scrollWidth - slide.clientWidth;
+    const widget = slide.querySelector(".static-widget");
+    if (widget) {
+      const top = widget.getBoundingClientRect().top - slide.getBoundingClientRect().top;
+      const room = SIZE.height - top / deck.getScale() - 16;
+      widget.style.zoom = Math.min(1.3, room / widget.offsetHeight);
+    }
+    const [figure] = slide.querySelectorAll(".celltag_large svg[role=img]:not(.static-widget svg)");
+    if (figure && tooHigh() > 0) {
+      const height = figure.getBoundingClientRect().height / deck.getScale();
+      figure.style.height = `${Math.max(LEAST, height - tooHigh())}px`;
+    }
+    for (let size = 0.96; (tooHigh() > 0 || tooWide() > 1) && size > SMALLEST; size -= 0.04) {
+      slide.style.setProperty("--size", size);
+    }
+  }
+
+  for (const slide of document.querySelectorAll(".slides > section > section")) {
+    slide.classList.add("leaf");
+  }
+  const deck = new Reveal(document.querySelector(".reveal"), {
+    ...SIZE,
+    margin: 0,
+    center: false,
+    hash: true,
+    slideNumber: "c/t",
+    showSlideNumber: "all",
+    navigationMode: "linear",
+    transition: "none",
+    viewDistance: 1000, // a widget that is drawn while hidden has no size
+    pdfMaxPagesPerSlide: 1,
+    plugins: [RevealNotes],
+  });
+  window.deck = deck;
+
+  // Once formulas and widgets are there: both change heights.
+  function ready() {
+    const widgets = [...document.querySelectorAll(".static-widget")];
+    if (widgets.some((place) => !("ready" in place.dataset) && !place.querySelector("[role=alert]"))) {
+      return setTimeout(ready, 50);
+    }
+    const all = deck.isPrintView?.() ? document.querySelectorAll("section.leaf") : [deck.getCurrentSlide()];
+    all.forEach(fit);
+    document.documentElement.dataset.ready = "";
+    return undefined;
+  }
+
+  deck.initialize().then(() => {
+    deck.on("slidechanged", ({ currentSlide }) => fit(currentSlide));
+    addEventListener("load", () => {
+      Promise.resolve(window.MathJax?.startup?.promise).then(ready);
+    });
+    if (document.readyState === "complete") Promise.resolve(window.MathJax?.startup?.promise).then(ready);
+  });
+})();
