@@ -5,7 +5,7 @@ Two Math, cut down to the signs that occur on the site.
 """
 
 import re
-from html import escape
+from html import escape, unescape
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def keep_signs(app, exception):
     signs = {RADICAL}
     for page in Path(app.outdir).rglob("*.html"):
         for formula in re.findall(r"<math.*?</math>", page.read_text("utf-8"), flags=re.DOTALL):
-            signs |= {ord(sign) for sign in re.sub(r"<[^>]*>|&\w+;", "", formula)}
+            signs |= {ord(sign) for sign in unescape(re.sub(r"<[^>]*>", "", formula))}
     package = find_spec("ziamath").submodule_search_locations[0]
     font = TTFont(Path(package) / "fonts" / "STIXTwoMath-Regular.ttf")
     options = subset.Options(layout_features=["ssty", "kern"], notdef_outline=True, hinting=False)
