@@ -1,4 +1,5 @@
 """Every formula of the book says in MathML what it says in TeX."""
+# ruff: noqa: RUF001 - signs that look like letters are what this is about
 
 import json
 import re
@@ -17,7 +18,8 @@ SIGNS = {
     "angle": "∠", "blacksquare": "■", "cdot": "⋅", "cos": "cos", "dots": "…", "ge": "≥", "in": "∈",
     "lambda": "λ", "le": "≤", "ln": "ln", "max": "max", "min": "min", "odot": "⊙", "sigma": "σ",
     "sum": "∑", "times": "×", "to": "→", "top": "⊤", "varepsilon": "ε", "mathbb": "", "Sigma": "Σ",
-} | dict.fromkeys("frac sqrt text mathrm operatorname big left right quad begin end".split(), "")  # fmt: skip
+    **dict.fromkeys("frac sqrt text mathrm operatorname left right quad".split(), ""),
+}  # fmt: skip
 ALIKE = str.maketrans({"𝔼": "E", "ℝ": "R", "−": "-", "∗": "*", "·": "⋅", "∣": "|"})
 SCRIPTS = ("msub", "msup", "msubsup", "munder", "munderover")
 
