@@ -1,7 +1,5 @@
 """Serve everything from the site itself, small: no page asks a third party for anything.
 
-- MathJax comes from the package sphinx-mathjax-offline, used as a folder of files, and only
-  the parts that the book needs: the packed file has 426 KB of context menu in it.
 - sphinx-thebe, which Jupyter Book always loads, is disconnected: its scripts point to another host.
 - The theme's icon script (1.5 MB) is replaced by the theme's own icon font, cut down to the
   icons that occur on the site.
@@ -11,17 +9,10 @@
 """
 
 import re
-import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 from fontTools import subset
 from fontTools.ttLib import TTFont
-
-# What a page with formulas loads: the program in parts (a11y: hidden MathML for screen readers).
-# MathJax itself then fetches the fonts that it needs, and TeX extensions such as cancel.
-MATHJAX_PARTS = ("core", "input/tex", "output/chtml", "a11y/assistive-mml")
-MATHJAX_FOLDERS = ("output/chtml/fonts", "input/tex/extensions")
 
 ICON_CSS = "styles/pydata-sphinx-theme.css"
 ICON_FONTS = "vendor/fontawesome/webfonts"
@@ -47,30 +38,6 @@ MENDED = (
 SEARCH_EXCERPTS = Path(__file__).with_name("search_excerpts.js")
 # Never loaded by a page that the two functions below have passed.
 UNUSED_FILES = ("*.map", "*webpack-macros.html", "scripts/fontawesome.js*")
-
-
-def copy_mathjax(folder):
-    """Copy the parts of MathJax that the book needs."""
-    # find_spec: the package's folder has a hyphen in its name, and importing it is not needed.
-    source = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
-    shutil.rmtree(folder, ignore_errors=True)
-    for name in ("startup.js", *(f"{part}.js" for part in MATHJAX_PARTS), *MATHJAX_FOLDERS):
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (source / name).is_dir() else shutil.copy
-        copy(source / name, target)
-
-
-def stage_mathjax(app, config):
-    """Copy MathJax next to the doctrees and let Sphinx publish that folder as static files."""
-    stage = Path(app.doctreedir).parent / ".offline_assets"
-    copy_mathjax(stage / "mathjax")
-    config.html_static_path = [*config.html_static_path, str(stage)]
-    config.mathjax_path = "mathjax/startup.js"
-    config.mathjax3_config = {
-        **(config.mathjax3_config or {}),
-        "loader": {"load": list(MATHJAX_PARTS)},
-    }
 
 
 def disconnect_thebe(app, config):
@@ -148,7 +115,6 @@ def keep_icons(static, icons):
 
 
 def setup(app):
-    app.connect("config-inited", stage_mathjax)
     app.connect("config-inited", disconnect_thebe)
     app.connect("build-finished", trim_site)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

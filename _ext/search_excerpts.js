@@ -1,5 +1,5 @@
-// What the search page quotes from a page that it found: Sphinx's own function takes formulas as
-// they are written, `\(d_k\)`, and the list of contents that is there for paper.
+// What the search page quotes from a page that it found: Sphinx's own function takes formulas
+// without what makes them readable, `dk`, and the list of contents that is there for paper.
 const SIGNS = {
   top: "ᵀ", cdot: "·", sqrt: "√", dots: "…", le: "≤", lambda: "λ", sum: "∑", angle: "∠",
   ln: "ln", max: "max", cos: "cos", blacksquare: "∎",
@@ -8,7 +8,6 @@ const SIGNS = {
 const plainFormula = (tex) => {
   const plain = tex
     .trim()
-    .replace(/^\\[([]|\\[)\]]$/g, "")
     .replace(/\\mathrm |\\operatorname|\\text(?=\{)|\\[,!]/g, "")
     .replace(/\\([a-z]+)/g, (command, name) => SIGNS[name] ?? command)
     .replace(/\^(ᵀ|\{ᵀ\})/g, "ᵀ")
@@ -22,7 +21,7 @@ Search.htmlToText = (html, anchor) => {
   const part = (anchor && page.getElementById(anchor.slice(1))) || article;
   part.querySelectorAll(".headerlink, script, style").forEach((node) => node.remove());
   part.querySelectorAll(".math").forEach((formula) => {
-    formula.textContent = plainFormula(formula.textContent);
+    formula.replaceWith(plainFormula(formula.dataset.tex));
   });
   return part.textContent;
 };

@@ -7,6 +7,6 @@ addEventListener("DOMContentLoaded", () => {
       else target.removeAttribute("tabindex");
     }
   });
-  const wide = ".bd-article :is(pre, .pst-scrollable-table-container, .text_html)";
+  const wide = ".bd-article :is(pre, .math-block, .pst-scrollable-table-container, .text_html)";
   for (const box of document.querySelectorAll(wide)) reach.observe(box);
 });

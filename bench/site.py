@@ -24,7 +24,11 @@ from tests.browser.conftest import ARGUMENTS, NAMES, serving  # noqa: E402
 
 WORK = ROOT / "_build" / "bench"
 REPEATS = 5
-PACKAGES = {"@jupyter-widgets/html-manager": "1.0.6", "requirejs": "2.3.4"}
+PACKAGES = {
+    "@jupyter-widgets/html-manager": "1.0.6",
+    "mathjax": "3.2.2",
+    "requirejs": "2.3.4",
+}
 # A widget is ready once its result is drawn; the moment is taken inside the page.
 WATCH = """
 window.readyAt = null;
@@ -104,12 +108,11 @@ def local_copies():
         with tarfile.open(archive) as tar:
             tar.extractall(target, filter="data")
         found[package] = target / "package"
-    mathjax = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
     anywidget = Path(find_spec("anywidget").origin).parent / "nbextension" / "index.js"
     return {
         "require.js/": found["requirejs"] / "require.js",
         "html-manager@": found["@jupyter-widgets/html-manager"] / "dist",
-        "mathjax@3/es5/": mathjax,
+        "mathjax@3/es5/": found["mathjax"] / "es5",
         "/anywidget@": anywidget,
     }
 

@@ -7,11 +7,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
+from jinja2 import pass_context
 from nbconvert import SlidesExporter
 from pybtex.database import parse_file
 
+from _ext.formulas import FONT_FILE, mathml
 from _ext.inline_figures import style_sheet, themed
-from _ext.offline_assets import copy_mathjax
 from _ext.static_widgets import FOLDER as HOST
 from _ext.static_widgets import STATE_TYPE, rewrite_page
 from assignments.slides.outline import outline
@@ -24,6 +25,7 @@ END = "<!-- end of slides -->"
 HOST_SCRIPT = re.compile(r"<script[^>]*host\.js[^>]*></script>\n")
 CITATION = re.compile(r"\{cite(?::([pt]))?\}`([^`]+)`")
 ROLE = re.compile(r"\{doc\}`([^<`]+?)(?: <([^>`]+)>)?`")
+FORMULA = re.compile(r"(`+)(?:.+?)\1|\$\$(.+?)\$\$|\$([^$`\n]+?)\$", re.DOTALL)
 LINK = re.compile(r"(?<!!)\[((?:[^\]\\]|\\.)+)\]\((?!https?:)([^)\s]*)\)")
 
 
@@ -44,7 +46,7 @@ def make_decks(out, executed=EXECUTED):
     notebooks = sorted(executed.glob("[0-9][0-9]_*.ipynb"))
     if not notebooks:
         raise FileNotFoundError(f"no executed chapters in {executed}: run `make book` first")
-    copy_files(out / "static")
+    copy_files(out / "static", executed.parents[1] / "html" / "_static" / FONT_FILE)
     sources = Sources(ROOT / "chapters" / "references.bib", {path.stem for path in notebooks})
     decks, titles = [], []
     for path in notebooks:
@@ -61,14 +63,14 @@ def make_decks(out, executed=EXECUTED):
     return decks
 
 
-def copy_files(static):
-    """Copy reveal.js, MathJax, the widgets' host and the style sheets."""
+def copy_files(static, font):
+    """Copy reveal.js, the widgets' host, the style sheets and the formulas' font."""
     # Only its folder is used: what the package itself does, nbconvert does here.
     package = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs"
     for name in REVEAL:
         (static / "reveal" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(package / name, static / "reveal" / name)
-    copy_mathjax(static / "mathjax")
+    shutil.copy(font, static)
     shutil.copytree(HOST / "static_widgets", static / "static_widgets", dirs_exist_ok=True)
     (static / "palette.css").write_text(style_sheet(), encoding="utf-8")
     shutil.copy(ROOT / "_static" / "book.css", static)
@@ -77,9 +79,24 @@ def copy_files(static):
         shutil.copy(HERE / name, static)
 
 
+class DeckExporter(SlidesExporter):
+    """Writes formulas as MathML, as the book does."""
+
+    @pass_context
+    def markdown2html(self, context, source):
+        return super().markdown2html(context, FORMULA.sub(_as_mathml, source))
+
+
+def _as_mathml(found):
+    _, block, line = found.groups()
+    if block:
+        return f'<div class="math-block">{mathml(block, display=True)}</div>'
+    return mathml(line) if line else found[0]
+
+
 def deck(notebook, sources):
     """Return a chapter's slides as HTML."""
-    exporter = SlidesExporter(
+    exporter = DeckExporter(
         template_name="deck",
         extra_template_basedirs=[str(HERE / "templates")],
         exclude_input_prompt=True,

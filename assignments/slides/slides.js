@@ -1,16 +1,9 @@
-// Starts reveal.js and MathJax, and fits each slide into its frame.
+// Starts reveal.js, and fits each slide into its frame.
 (() => {
   "use strict";
   const SIZE = { width: 1280, height: 720 };
   const SMALLEST = 0.5; // of the usual size
   const LEAST = 220; // height of a figure, before words get smaller
-
-  window.MathJax = {
-    loader: { load: ["core", "input/tex", "output/chtml", "a11y/assistive-mml"] },
-    tex: { inlineMath: [["$", "$"]] },
-    chtml: { matchFontHeight: false },
-    options: { processHtmlClass: "jp-RenderedMarkdown", ignoreHtmlClass: "reveal|highlight" },
-  };
 
   // A figure is as high as the words leave it; then all of the slide gets smaller.
   function fit(slide) {
@@ -52,7 +45,7 @@
   });
   window.deck = deck;
 
-  // Once formulas and widgets are there: both change heights.
+  // Once fonts and widgets are there: both change heights.
   function ready() {
     const widgets = [...document.querySelectorAll(".static-widget")];
     if (widgets.some((place) => !("ready" in place.dataset) && !place.querySelector("[role=alert]"))) {
@@ -66,9 +59,6 @@
 
   deck.initialize().then(() => {
     deck.on("slidechanged", ({ currentSlide }) => fit(currentSlide));
-    addEventListener("load", () => {
-      Promise.resolve(window.MathJax?.startup?.promise).then(ready);
-    });
-    if (document.readyState === "complete") Promise.resolve(window.MathJax?.startup?.promise).then(ready);
+    document.fonts.ready.then(ready);
   });
 })();

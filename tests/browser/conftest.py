@@ -92,7 +92,7 @@ class Visit:
         """Open a page and wait until it has loaded, formulas and widgets included."""
         self.page.goto(address, wait_until="load")
         if self.has_scripts:
-            self.page.evaluate("Promise.resolve(window.MathJax?.startup?.promise).then(() => {})")
+            self.page.evaluate("document.fonts.ready.then(() => {})")
             self.page.wait_for_function(
                 "[...document.querySelectorAll('.static-widget')].every("
                 "(place) => 'ready' in place.dataset || place.querySelector('[role=alert]'))"
