@@ -45,9 +45,9 @@ def mathml(tex, display=False):
     math_core.LatexError
         The formula has something that is not understood.
     """
-    # Sphinx wraps formulas of several lines once more.
-    body = re.sub(r"\\(begin|end)\{split\}", "", tex) if r"\begin{aligned}" in tex else tex
-    body = body.replace("{split}", "{aligned}").strip()
+    body = tex.strip()
+    if r"\\" in body and r"\begin" not in body:  # reStructuredText's lines need no frame
+        body = rf"\begin{{aligned}}{body}\end{{aligned}}"
     found = CONVERTER.convert_with_local_state(body, displaystyle=display)
     return found.replace("<math", f'<math class="math" data-tex="{escape(body)}"', 1)
 

@@ -80,5 +80,10 @@ def test_what_is_not_understood_is_refused(tex):
         mathml(tex)
 
 
+def test_lines_need_no_frame():
+    _, tags = read(r"a &= b \\ c &= d", True)
+    assert (tags.count("mtr"), tags.count("mtd")) == (2, 4)
+
+
 def test_the_source_travels_along():
     assert 'data-tex="a &lt; &quot;b&quot;"' in mathml('a < "b"')
