@@ -188,8 +188,7 @@ HOSTILE = {
     ),
     "opens what Python does not see": (
         "softmax",
-        "{solution}\n\nimport zmq\n"
-        f"zmq.Context().socket(zmq.REP).bind('ipc://{OUTSIDE}')",
+        f"{{solution}}\n\nimport zmq\nzmq.Context().socket(zmq.REP).bind('ipc://{OUTSIDE}')",
         2,
         "",
     ),
