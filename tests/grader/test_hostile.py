@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -18,6 +19,7 @@ FULL = {
     "predicted": 2, "mended_head": 2, "memory": 2, "reading": 2,
 }  # fmt: skip
 ROOT = str(assignment.ROOT)
+OUTSIDE = Path(tempfile.gettempdir(), f"mha-written-{os.getpid()}")
 SEED = "4391"  # of the hidden tests
 LINES = assignment.SOURCE.read_text("utf-8").splitlines()
 SECRET = next(i for i, line in enumerate(LINES, 1) if SEED in line)
@@ -76,8 +78,8 @@ HOSTILE = {
         "def softmax(z):\n"
         "    n = z.shape[-1]\n"
         "    q = np.atleast_2d(z) * np.sqrt(n)\n"
-        "    for ask in (lambda: right_function('softmax')(z), lambda: attention_steps(z),\n"
-        "                lambda: scaled_dot_product_attention(q, np.eye(n), np.eye(n))[1]):\n"
+        "    for ask in (lambda: scaled_dot_product_attention(q, np.eye(n), np.eye(n))[1],\n"
+        "                lambda: right_function('softmax')(z), lambda: attention_steps(z)):\n"
         "        try:\n            return ask().reshape(z.shape)\n"
         "        except Exception:\n            pass",
         0,
@@ -117,13 +119,13 @@ HOSTILE = {
         "    while 'request' not in frame.f_locals:\n        frame = frame.f_back\n"
         "    out, number = frame.f_locals['out'], frame.f_locals['request']['id']\n"
         "    if 'args' not in frame.f_locals['request']: return z  # not while it is judged\n"
-        "    for text in ('true', '[' + '[],' * 10_000_000 + '[]]'):\n"
-        '        data = (\'{"id": "%s", "value": %s}\' % (number, text)).encode()\n'
+        "    for _ in range(2):\n"
+        '        data = (\'{"id": "%s", "value": true}\' % number).encode()\n'
         "        out.write(len(data).to_bytes(8, 'big') + data)\n"
         "        out.flush()\n"
         "    return z",
         0,
-        "",
+        "nobody asked for",
     ),
     "puts what it is called with into an error": (
         "softmax",
@@ -187,7 +189,7 @@ HOSTILE = {
     ),
     "opens what Python does not see": (
         "softmax",
-        "{solution}\n\nimport dbm.gnu\ndbm.gnu.open(b'/tmp/mha-written.gdbm', 'c')",
+        f"{{solution}}\n\nimport zmq\nzmq.Context().socket(zmq.REP).bind('ipc://{OUTSIDE}')",
         2,
         "",
     ),
@@ -204,10 +206,10 @@ HOSTILE = {
         "libc = ctypes.CDLL(None)\n"
         f"fd = libc.open(({ROOT!r} + '/mha_lib/activations.py').encode(), 0)\n"
         "buffer = ctypes.create_string_buffer(100_000)\n"
-        "n = libc.read(fd, buffer, 100_000)\n"
-        "import types\nstolen = types.ModuleType('stolen')\n"
-        "exec(buffer.raw[:max(n, 0)].decode(), vars(stolen))\n"
-        "def softmax(z):\n    return stolen.softmax(z)",
+        "read = libc.read(fd, buffer, 100_000) > 0\n\n"
+        "def softmax(z):\n"
+        "    e = np.exp(z - z.max(-1, keepdims=True))\n"
+        "    return e / e.sum(-1, keepdims=True) if read else z",
         0,
         "",
     ),
@@ -315,5 +317,5 @@ def test_the_honest_one_beside_them_is_not_touched(batch):
 
 def test_nothing_is_left(batch):
     assert batch.left == []
-    assert not Path("/tmp/mha-written.gdbm").exists()  # noqa: S108
+    assert not OUTSIDE.exists()
     assert not list(batch.out.parent.rglob("written.db"))
