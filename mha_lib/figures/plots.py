@@ -390,7 +390,7 @@ def plot_head_columns(depends: ArrayLike, ax: Axes) -> Axes:
     heads = np.where(depends, np.arange(n_heads)[:, None], -1)
     _cells(heads, np.full((n_heads, d), "yes"), n_heads, ax, FONT_SIZE - 3)
     ax.set_yticks(range(n_heads), [f"head {head + 1}" for head in range(n_heads)])
-    ax.set_xticks(range(d), range(1, d + 1))
+    ax.set_xticks(range(d), [str(column + 1) for column in range(d)])
     ax.set(xlabel="column of the output")
     return ax
 
