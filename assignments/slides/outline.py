@@ -112,7 +112,7 @@ class Deck:
         following = [*notebook.cells[1:], None]
         for cell, after in zip(notebook.cells, following, strict=True):
             if cell.cell_type == "markdown":
-                self.read_text(cell.source, after is not None and only_in_jupyter(after))
+                self.read_words(cell.source, after is not None and only_in_jupyter(after))
             elif cell.cell_type == "code" and not self.skipping:
                 self.read_code(cell)
         return [s for s in self.slides if s.cells or s is self.slides[0] or "Part" in s.title]
@@ -143,7 +143,7 @@ class Deck:
 
     # Words ---------------------------------------------------------------------------------------
 
-    def read_text(self, text, leads_nowhere=False):
+    def read_words(self, text, leads_nowhere=False):
         text = ADMONITION.sub(lambda box: f"## {box[1]}\n\n{box[2]}\n\n## \n", text)
         before = self.slides and self.now.title
         blocks = [block for block in split_blocks(text) if not block.startswith(":::{exercise")]

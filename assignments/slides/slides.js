@@ -11,15 +11,16 @@
     slide.dataset.fitted = "";
     const tooHigh = () => slide.scrollHeight - slide.clientHeight;
     const tooWide = () => slide.scrollWidth - slide.clientWidth;
+    const scale = slide.getBoundingClientRect().width / SIZE.width; // to the screen
     const widget = slide.querySelector(".static-widget");
     if (widget) {
       const top = widget.getBoundingClientRect().top - slide.getBoundingClientRect().top;
-      const room = SIZE.height - top / deck.getScale() - 16;
+      const room = SIZE.height - top / scale - 16;
       widget.style.zoom = Math.min(1.3, room / widget.offsetHeight);
     }
     const [figure] = slide.querySelectorAll(".celltag_large svg[role=img]:not(.static-widget svg)");
     if (figure && tooHigh() > 0) {
-      const height = figure.getBoundingClientRect().height / deck.getScale();
+      const height = figure.getBoundingClientRect().height / scale;
       figure.style.height = `${Math.max(LEAST, height - tooHigh())}px`;
     }
     for (let size = 0.96; (tooHigh() > 0 || tooWide() > 1) && size > SMALLEST; size -= 0.04) {
@@ -45,20 +46,24 @@
   });
   window.deck = deck;
 
-  // Once fonts and widgets are there: both change heights.
-  function ready() {
+  // Fonts and widgets change heights, and so come first.
+  function start() {
     const widgets = [...document.querySelectorAll(".static-widget")];
     if (widgets.some((place) => !("ready" in place.dataset) && !place.querySelector("[role=alert]"))) {
-      return setTimeout(ready, 50);
+      setTimeout(start, 50);
+      return;
     }
-    const all = deck.isPrintView?.() ? document.querySelectorAll("section.leaf") : [deck.getCurrentSlide()];
-    all.forEach(fit);
-    document.documentElement.dataset.ready = "";
-    return undefined;
+    deck.on("slidechanged", ({ currentSlide }) => fit(currentSlide));
+    deck.on("pdf-ready", () => {
+      document.querySelectorAll("section.leaf").forEach(fit);
+      document.documentElement.dataset.ready = "";
+    });
+    deck.initialize().then(() => {
+      if (deck.isPrintView()) return;
+      fit(deck.getCurrentSlide());
+      document.documentElement.dataset.ready = "";
+    });
   }
 
-  deck.initialize().then(() => {
-    deck.on("slidechanged", ({ currentSlide }) => fit(currentSlide));
-    document.fonts.ready.then(ready);
-  });
+  addEventListener("load", () => document.fonts.ready.then(start));
 })();

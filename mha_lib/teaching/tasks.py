@@ -251,7 +251,8 @@ def check_reading(
     --------
     >>> def right(looked, pairs):
     ...     return (looked[pairs[:, 0]] == pairs[:, 1]).mean()
-    >>> round(check_reading(lambda w: w.argmax(axis=1), right, lambda pairs: 0.5).score, 2)
+    >>> result = check_reading(lambda weights: weights.argmax(axis=1), right, lambda pairs: 2.0)
+    >>> round(result.score, 2)
     0.33
     """
     rng = np.random.default_rng(_check.integer("seed", seed, minimum=0))

@@ -217,7 +217,8 @@ function show({ model, el: root, signal, share },
   // One live region, of which only what is new is read out.
   const live = el("div", { class: "mha-said", role: "status", "aria-atomic": "false" },
     status, problem, heard);
-  const section = el("section", { class: "mha-widget", "aria-label": name },
+  // No section element: slides are made of these.
+  const section = el("div", { class: "mha-widget", role: "region", "aria-label": name },
     el("div", { class: "mha-unseen", role: "heading", "aria-level": levelBelow(root) }, name),
     top, live, result);
   const say = (text) => { heard.textContent = text; };

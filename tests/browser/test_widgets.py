@@ -33,7 +33,7 @@ def widget_on_site(visit, site):
                 page = visit(**options).open(f"{home}/chapters/{path.name}")
                 page.get_by_role("region", name=name, exact=True).first.wait_for()
                 # By its attribute from here on: to look through a page's roles takes long.
-                return page.locator(f'section[aria-label="{name}"]').first
+                return page.locator(f'.mha-widget[aria-label="{name}"]').first
         pytest.fail(f"no page of the book shows {kind.__name__}")
 
     return start
