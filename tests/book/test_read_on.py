@@ -38,4 +38,5 @@ def test_a_link_to_the_notebook_becomes_one_to_the_page():
     assert '.ipynb#step-2-split">' in said
     soup = BeautifulSoup(linked(said, PAGES), "html.parser")
     assert [link["href"] for link in soup.find_all("a")] == ["page2.html#step-2-split"]
+    assert linked(said, PAGES).count("</a>") == 1
     assert linked(said, {}) == said

@@ -164,6 +164,34 @@ def test_loops_that_know_no_leading_axes_are_not_told_that_queries_meet_no_key()
     assert result.diagnosis.startswith("In the case 'leading axes': raised ValueError: matmul")
 
 
+def test_equal_errors_name_nothing_where_the_numbers_differ():
+    """The same loops with another mistake: `q @ k` fails with the same words and is not theirs."""
+
+    def looped(q, k, v, mask=None):
+        scores = np.array([[q[i] @ k[j] for j in range(len(k))] for i in range(len(q))])
+        weights = mha_lib.softmax(scores if mask is None else np.where(mask, scores, -np.inf))
+        return weights @ v, weights
+
+    result = check_attention(looped)
+    assert result.misconceptions == ("no scale",)
+    assert result.unnamed == ("scaled_dot_product_attention",)
+
+
+def test_two_mistakes_are_not_named_where_a_right_answer_contradicts_one():
+    """Wrong twice with a mask; without one, where the scale is seen alone, it is right."""
+    names = {"no scale", "hidden scores set to 0"}
+    both = next(
+        function
+        for places, function in steps.pairs("scaled_dot_product_attention")
+        if {steps.CANDIDATES["scaled_dot_product_attention"][j][0].name for j in places} == names
+    )
+
+    def own(q, k, v, mask=None):
+        return attention(q, k, v) if mask is None else both(q, k, v, mask)
+
+    assert "no scale" not in check_attention(own).misconceptions
+
+
 @pytest.mark.parametrize("limit", [20, 50, 88, 100, 500, 700])
 def test_clipping_is_named_whatever_its_limit_and_in_every_step(limit):
     def softmax(z):
@@ -217,7 +245,10 @@ def test_what_is_explained_is_counted():
         n, d = x.shape
         return x.reshape(n_heads, n, d // n_heads)
 
-    lines = check_split_heads(split).diagnosis.splitlines()
+    result = check_split_heads(split)
+    assert result.misconceptions == ("split by a bare reshape",)
+    assert result.unnamed == ("split_heads",)  # something else is wrong, too
+    lines = result.diagnosis.splitlines()
     assert lines[1] == BY_NAME["split by a bare reshape"].sentence
     assert lines[3] == "This explains 3 of 4 wrong cases."
     assert lines[4].startswith("Besides, in the case 'leading axes': raised ValueError")
