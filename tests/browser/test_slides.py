@@ -1,5 +1,7 @@
 """The decks of slides, as a lecturer opens them: from their files, without a network."""
 
+import re
+
 import pytest
 
 from assignments.slides.__main__ import main
@@ -104,6 +106,9 @@ def test_a_deck_prints_with_a_page_for_each_step(show):
     assert window.page.locator(".pdf-page:has(h1, h2)").count() == pages.count()  # a widget is none
     for box in window.page.locator(".pdf-page section.leaf").all():
         assert box.evaluate("(node) => node.scrollHeight - node.clientHeight") <= 0
+        size = box.evaluate("({ offsetHeight, style }) => [offsetHeight, style.cssText]")
+        scale = float(dict(re.findall(r"(--size): ([\d.]+)", size[1])).get("--size", 1))
+        assert size[0] == pytest.approx(720 / scale, abs=1)
     assert window.page.pdf(prefer_css_page_size=True)[:5] == b"%PDF-"
     assert window.complaints == []
 
