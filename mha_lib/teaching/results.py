@@ -18,7 +18,7 @@ def lines_of(told: Iterable[str | Hint], n_steps: int) -> list[str]:
     Parameters
     ----------
     told : iterable of str or Hint
-        As in `CheckResult.told`.
+        As ``told`` of `CheckResult`.
     n_steps : int
         How many steps of each hint.
 
@@ -93,7 +93,7 @@ class CheckResult:
     Notes
     -----
     A result shows of each mistake a question first.  What the code does, and where to read on, is
-    folded up beneath; `hint` tells it where nothing can be folded.  The diagnosis holds it all.
+    folded up beneath; ``hint()`` tells it where nothing can be folded.  The diagnosis holds it all.
 
     ``IPython.display.display`` also stores function, score, verdict, diagnosis, misconception,
     misconceptions, unnamed and hints as ``application/vnd.mha-lib.check+json``, for programs that
