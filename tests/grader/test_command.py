@@ -196,7 +196,7 @@ def test_a_class_with_a_roster_from_the_archive_to_the_tables(tmp_path):
     # Graded anew, with other limits: the mark stays.
     code, said, _ = run(submitted, out, *options, "--seconds", "70")
     assert "0 were done before" in said
-    assert table(out)["leeann_4711"]["total"] == "23"
+    assert table(out)["leeann_4711"]["total"] == "31"
     assert '"Lee, Ann",4711,S1,alee,A,23' in (out / "canvas.csv").read_text("utf-8")
     page = (out / "feedback" / "leeann_4711.html").read_text("utf-8")
     assert "Feedback for Lee, Ann" in page
