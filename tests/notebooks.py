@@ -28,8 +28,6 @@ TAGS = {
     "raises-exception",
     "nbval-ignore-output",
 }
-# The cell is for readers in Jupyter alone: neither nbclient nor nbval runs it.
-LIVE = {"skip-execution", "nbval-skip"}
 KEPT = ("tags", "mystnb", "nbgrader")  # of a cell's metadata
 # Other tools learn from this that a notebook is in Python, and how to name its code in a file.
 # The version of Python, which Jupyter adds, is left out.

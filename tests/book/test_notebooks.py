@@ -24,10 +24,6 @@ def tags(cell):
     return set(cell.metadata.get("tags", []))
 
 
-def is_live(cell):
-    return bool(tags(cell) & notebooks.LIVE)
-
-
 def is_folded(cell):
     """Whether the answer of ``cell`` waits until the reader asks for it."""
     words = cell.metadata.get("mystnb", {}).get("code_prompt_show")
@@ -48,7 +44,7 @@ def writes(cell):
 
 
 def test_all_cells_were_run_in_order_and_nothing_went_wrong(path):
-    cells = [cell for cell in code_cells(path) if not is_live(cell)]
+    cells = code_cells(path)
     counts = [cell.execution_count for cell in cells]
     assert counts == list(range(1, len(cells) + 1)), "run `make notebooks` and commit the result"
     for cell in cells:
@@ -115,13 +111,7 @@ def test_nothing_waits_to_be_replaced(path):
 
 def test_tags_come_from_the_closed_vocabulary(path):
     for cell in code_cells(path):
-        assert tags(cell) <= notebooks.TAGS | notebooks.LIVE
-
-
-def test_cells_for_jupyter_alone_are_run_by_no_tool(path):
-    for cell in filter(is_live, code_cells(path)):
-        assert tags(cell) >= notebooks.LIVE
-        assert (cell.execution_count, cell.outputs) == (None, [])
+        assert tags(cell) <= notebooks.TAGS
 
 
 def test_cells_are_short(path):

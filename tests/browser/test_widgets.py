@@ -90,6 +90,18 @@ def test_widget_is_usable_by_touch_and_by_keyboard(open_static, kind):
     assert window.complaints == []
 
 
+@pytest.mark.parametrize("name", ["02_split", "04_learned", "05_trained"])
+def test_tables_of_widgets_fit_on_a_phone(visit, site, name):
+    (path,) = SITE.glob(f"chapters/{name}*.html")
+    page = visit(viewport={"width": 390, "height": 800}).open(f"{site}/chapters/{path.name}")
+    page.locator(".mha-widget summary").evaluate_all("(all) => all.forEach((one) => one.click())")
+    tables = page.locator(".mha-widget table")
+    tables.first.wait_for()
+    wide = """(all) => all.map((one) => one.closest(".mha-table") ?? one)
+      .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText)"""
+    assert tables.evaluate_all(wide) == []
+
+
 def test_every_control_is_reached_by_tab(open_static, kind):
     page = open_static(kind[0]).page
     page.locator("summary").evaluate_all("(all) => all.forEach((one) => one.click())")

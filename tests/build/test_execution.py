@@ -5,6 +5,7 @@ answer is there.  See _ext/execution.py.
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -35,10 +36,15 @@ experiments._run = hurried
 """
 
 
-def live(path):
-    """Return the cells of a notebook that are for Jupyter alone."""
-    cells = notebooks.read(path).cells
-    return [cell for cell in cells if notebooks.LIVE & {*cell.metadata.get("tags", ())}]
+def pasted(path):
+    """Return a notebook in which code that readers are to paste stands in a cell, and this cell."""
+    notebook = notebooks.read(path)
+    for number, cell in enumerate(notebook.cells):
+        code = re.search(r"```python\n(.*?)```", cell.source, re.DOTALL)
+        if cell.cell_type == "markdown" and "new cell" in cell.source and code:
+            notebook.cells.insert(number + 1, nbformat.v4.new_code_cell(code[1]))
+            return notebook, notebook.cells[number + 1]
+    return notebook, None
 
 
 def notebook_of(*sources):
@@ -115,7 +121,7 @@ def test_whoever_runs_a_notebook_of_the_book_never_waits_for_an_answer_that_came
         resources={"metadata": {"path": str(path.parent)}},
     ).execute()
     assert notebook.cells[0].outputs == [], "nothing was hurried"
-    assert sent == [], "a cell needs an Output widget: tag it as one of tests/notebooks.py: LIVE"
+    assert sent == [], "a cell needs an Output widget: let readers paste its code"
 
 
 def test_the_client_of_make_notebooks_does_not_lose_the_answer(sent, seconds, tmp_path):
@@ -139,18 +145,23 @@ def test_a_line_that_is_printed_in_parts_is_one_line(tmp_path):
     nbformat.validate(notebook)
 
 
-@pytest.mark.parametrize("path", [p for p in notebooks.PATHS if live(p)], ids=lambda p: p.stem)
-def test_cells_for_jupyter_alone_run_in_jupyter(path):
-    """No page and no comparison runs them."""
-    notebook = notebooks.read(path)
-    source = live(path)[0].source
-    if "Encoder.load" in source and not weights_folder().is_dir():
+PASTED = [path for path in notebooks.PATHS if pasted(path)[1]]
+
+
+@pytest.mark.parametrize("path", PASTED, ids=lambda path: path.stem)
+def test_code_to_paste_into_a_new_cell_shows_a_widget(path):
+    """No page and no comparison runs it."""
+    notebook, cell = pasted(path)
+    if "Encoder.load" in cell.source and not weights_folder().is_dir():
         pytest.skip("the weights are not there: run `make weights`")
-    for cell in notebook.cells:
-        cell.metadata.pop("tags", None)
     execution.BookClient(notebook, path).execute()
-    outputs = next(cell.outputs for cell in notebook.cells if cell.source == source)
-    assert any("application/vnd.jupyter.widget-view+json" in one.get("data", ()) for one in outputs)
+    shown = [output.get("data", {}) for output in cell.outputs]
+    assert any("application/vnd.jupyter.widget-view+json" in one for one in shown)
+
+
+def test_two_pages_have_code_to_paste():
+    """Else nothing would be said of it."""
+    assert [path.stem[:2] for path in PASTED] == ["02", "05"]
 
 
 def test_nbclient_as_it_is_loses_the_answer(sent, seconds):

@@ -80,7 +80,8 @@ def test_the_longest_size_takes_little_memory_today():
 def test_blocks_take_little_more_than_products_and_exp_today():
     """Measured: 1.1 times them, 1.4 with all weights held; 0.35 of the document's loop.
 
-    These are one thread's own seconds: other processes on the machine hardly count.
+    These are one thread's own seconds, and a busy machine, whose caches are not free, gets
+    further rounds.
     """
     code = """
 from time import process_time
@@ -92,14 +93,17 @@ for run in 15 * runs:
     run()
     print(process_time() - began)
 """
-    done = subprocess.run(  # noqa: S603 - ours
-        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    seconds = [float(line) for line in done.stdout.split()]
-    ours, floor, loop = (min(seconds[i::3]) for i in range(3))
-    assert ours < 1.35 * floor
-    assert ours < 0.5 * loop
+    for _ in range(5):
+        done = subprocess.run(  # noqa: S603 - ours
+            [sys.executable, "-c", code], cwd=ROOT,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        seconds = [float(line) for line in done.stdout.split()]
+        ours, floor, loop = (min(seconds[i::3]) for i in range(3))
+        if ours < 1.35 * floor and ours < 0.5 * loop:
+            return
+    pytest.fail(f"{ours:.3f} s; products and exp {floor:.3f} s, the document's loop {loop:.3f} s")
 
 
 def test_contenders_without_torch_agree(rng):
