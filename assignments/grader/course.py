@@ -488,8 +488,13 @@ def _shown_check(output):
         names = [str(name)[:200] for name in shown["misconceptions"]]
         texts = {key: str(shown[key])[:5000] for key in ("function", "verdict", "diagnosis")}
         unnamed = [str(name)[:200] for name in shown.get("unnamed", [])]
+        hints = [
+            {step: str(hint[step])[:2000] for step in ("question", "idea", "place")}
+            for hint in shown.get("hints", [])
+        ]
         return texts | {
             "score": float(shown["score"]), "misconceptions": names, "unnamed": unnamed,
+            "hints": hints,
         }  # fmt: skip
     except (KeyError, TypeError, ValueError):
         return None

@@ -155,7 +155,7 @@ def _parts(result, marks, comments):
             "score": score,
             "most": most,
             "to_mark": to_mark,
-            "diagnosis": _to_read(checks.get(part)),
+            "told": _to_read(checks.get(part)),
             "is_right": not to_mark and score >= most > 0,
             "trouble": troubles.get(part, ""),
             "comment": comments.get(part, ""),
@@ -165,18 +165,30 @@ def _parts(result, marks, comments):
 
 
 def _in_words(parts):
-    """Return the feedback as a text of one line, for systems that show no pages."""
+    """Return the feedback as a text of one line, for systems that show no pages.
+
+    Of a hint it has the first step only, since nothing can be folded there.
+    """
     lines = []
     for part in parts:
         earned = "open" if part["to_mark"] else points(part["score"])
         lines.append(f"{part['name']}: {earned} of {points(part['most'])}")
-        lines += [*part["diagnosis"], part["trouble"], part["comment"]]
+        told = [line if isinstance(line, str) else line["question"] for line in part["told"]]
+        lines += [*told, part["trouble"], part["comment"]]
     return " | ".join(filter(None, lines))
 
 
 def _to_read(check):
-    """Return the lines of a diagnosis, if something is not right."""
-    return [] if check is None or check["verdict"] == "right" else check["diagnosis"].splitlines()
+    """Return what a diagnosis says, if something is not right: lines, and hints in steps."""
+    if check is None or check["verdict"] == "right":
+        return []
+    text, told = check["diagnosis"], []
+    for hint in check.get("hints", []):
+        before, steps, text_after = text.partition("\n".join(hint.values()))
+        if steps:
+            told += [*before.strip().splitlines(), hint]
+            text = text_after
+    return told + text.strip().splitlines()
 
 
 def _class_report(book, results, marks, parts, again, alike):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 
@@ -158,3 +159,29 @@ def test_written_answers_are_compared_by_their_words():
 def test_code_that_is_not_finished_is_compared_as_well():
     broken = OWN.replace("enumerate(q):", "enumerate(q:")
     assert len(alike(broken, broken)) == 1
+
+
+def test_hints_of_the_feedback_unfold_step_by_step():
+    """As in the notebook; a system that shows one line gets the question alone."""
+    hints = [
+        {step: f"{step} {i}" for step in ("question", "idea", "place")} for i in range(2)
+    ]  # fmt: skip
+    steps = ["\n".join(hint.values()) for hint in hints]
+    diagnosis = "\n".join(["Before.", steps[0], "Between.", steps[1], "After."])
+    check = {"verdict": "wrong", "diagnosis": diagnosis, "hints": hints}
+    made = {"checks": {"test_softmax": check}, "troubles": {}}
+    parts = report._parts(made, {"softmax": (0, 2, False)}, {})
+    assert parts[0]["told"] == ["Before.", hints[0], "Between.", hints[1], "After."]
+    words = report._in_words(parts)
+    assert "Before. | question 0 | Between. | question 1 | After." in words
+    page = report.TEMPLATES.get_template("feedback.html").render(
+        result=CLASS[0], parts=parts, score=0, most=2, linked=lambda text: report._linked(text, "")
+    )
+    folded = re.sub(r"<details>.*</details>", "", page, flags=re.S)
+    assert "question 0" in folded
+    for step in ("idea", "place"):
+        assert f"<p>{step} 0</p>" in page
+        assert f"{step} 0" not in folded
+    right = check | {"verdict": "right"}
+    assert not report._parts(made | {"checks": {"test_softmax": right}},
+                             {"softmax": (2, 2, False)}, {})[0]["told"]  # fmt: skip
