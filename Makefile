@@ -21,18 +21,19 @@ unexport MPLBACKEND PYTHONOPTIMIZE PYTHONWARNINGS
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book check test seeds screens versions mutate test-all serve lab notebooks assignment grade exam slides \
+.PHONY: help book check test seeds screens slow versions mutate test-all serve lab notebooks assignment grade exam slides \
 	weights measure-heads bench bench-site bench-train bench-grade clean
 
 help:
 	@echo "make book       build the site into $(HTML)"
 	@echo "make check      before every commit: style, types, imports, the fast tests; a minute or two"
-	@echo "make test       all checks for this machine: also the book, its pages, the grader"
+	@echo "make test       all checks for this machine: also the book, its pages, the assignment"
 	@echo "make seeds      check the claims on trained models: twenty seeds, and the encoder of chapter 5"
 	@echo "make versions   test the library on every Python, with the oldest and the newest NumPy"
 	@echo "make mutate     list changes of the numerics that no test notices (not on Windows)"
 	@echo "make screens    try each setting of each widget on each screen, in the browser"
-	@echo "make test-all   test, seeds, screens, versions and mutate"
+	@echo "make slow       grade submissions of every kind, and name all pairs of mistakes"
+	@echo "make test-all   test, seeds, screens, slow, versions and mutate"
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
 	@echo "make lab        open the notebooks in JupyterLab"
 	@echo "make notebooks  re-run the notebooks and save their outputs"
@@ -71,7 +72,10 @@ versions: $(TESTS)
 mutate: $(TESTS)
 	$(BIN)/python bench/mutate.py
 
-test-all: test seeds screens versions mutate
+slow: $(TESTS)
+	@$(BIN)/python -m tests slow
+
+test-all: test seeds screens slow versions mutate
 
 serve: book
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)

@@ -4,6 +4,7 @@
     python -m tests         # all that a contributor's machine should see, the book's build included
     python -m tests seeds   # what the book claims of trained models, trained and measured anew
     python -m tests screens # each setting of each widget, on each screen
+    python -m tests slow    # submissions of every kind, all pairs of mistakes, notebooks that wait
 
 The commands of a stage run at the same time.  The first stage that fails is the last.
 """
@@ -26,7 +27,7 @@ LATER = [
     f"--ignore=tests/{folder}" for folder in ("browser", "build", "exam", "grader", "measured")
 ]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval.ini"]
-LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
+LAB = "tests/browser/test_lab.py"
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
 BUILD = ["jupyter-book", "build", ".", "--all", "-W", "-n", "--keep-going"]
 if shutil.which("make"):  # which leaves out what is there already
@@ -45,12 +46,8 @@ CHECK = {
     ],
 }
 TEST = CHECK | {
-    # For the pages, to compare what they print, and to grade: all run notebooks.
-    "the book, its notebooks, the grader": [
-        BUILD,
-        [*ALONE, *NBVAL, "chapters"],
-        [*ALONE, GRADER],
-    ],
+    # For the pages, and to compare what they print: both run notebooks.
+    "the book, its notebooks": [BUILD, [*ALONE, *NBVAL, "chapters"]],
     # Page after page to whoever is free; the notebook in JupyterLab is one, cell after cell.
     "pages and JupyterLab in a browser, the assignment, how all is made": [
         [
@@ -63,7 +60,7 @@ TEST = CHECK | {
             "tests/browser",
             f"--ignore={LAB}",
         ],
-        [*ALONE, LAB, "tests/build", "tests/exam", "tests/grader", f"--ignore={GRADER}"],
+        [*ALONE, LAB, "tests/build", "tests/exam", "tests/grader"],
     ],
 }
 CLAIMS = {
@@ -75,6 +72,12 @@ CLAIMS = {
 SCREENS = {
     "each setting of each widget, on each screen": [
         [*ALONE, "-n", WAITING, "--dist", "load", "-m", "slow", "tests/browser"]
+    ],
+}
+SLOW = {
+    # What shares one run of the grader is one file.
+    "submissions of every kind, pairs of mistakes, notebooks that wait": [
+        [*SHARED, "loadfile", "-m", "slow", "tests/build", "tests/grader", "tests/teaching"]
     ],
 }
 
@@ -117,7 +120,7 @@ def main(stages):
 if __name__ == "__main__":
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
-    wanted = {"check": CHECK, "test": TEST, "seeds": CLAIMS, "screens": SCREENS}.get(
-        " ".join(sys.argv[1:]) or "test"
-    )
+    wanted = {
+        "check": CHECK, "test": TEST, "seeds": CLAIMS, "screens": SCREENS, "slow": SLOW,
+    }.get(" ".join(sys.argv[1:]) or "test")  # fmt: skip
     sys.exit(main(wanted) if wanted else __doc__)

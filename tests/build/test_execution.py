@@ -105,6 +105,7 @@ def seconds(monkeypatch):
     return taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", [*notebooks.PATHS, assignment.SOURCE, assignment.RELEASE], ids=lambda p: p.stem
 )

@@ -42,6 +42,7 @@ def test_a_limit_of_nothing_is_refused(option, capsys):
     assert f"{option} must be above 0" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_damaged_grader_stops_until_it_is_whole_again(tmp_path, monkeypatch):
     from assignments.grader import __main__ as grader
     from assignments.grader.execute import Limits
@@ -73,6 +74,7 @@ def test_what_stops_the_command_has_a_code_of_its_own(tmp_path, monkeypatch, cap
     assert "What is graded is kept" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_notebook_that_ends_the_grader_again_and_again_is_left_out(tmp_path):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
@@ -88,6 +90,7 @@ def test_a_notebook_that_ends_the_grader_again_and_again_is_left_out(tmp_path):
     assert run(folder, out)[0] == 0
 
 
+@pytest.mark.slow
 def test_ending_the_process_that_judges_it_is_refused_or_passes(tmp_path):
     code = "import os, signal\n\nos.kill(os.getppid(), signal.SIGKILL)"
     nbformat.write(submissions.submission(softmax=code), tmp_path / "ann.ipynb")
@@ -128,6 +131,7 @@ def test_another_assignment_needs_another_folder(tmp_path):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("odd")])
+@pytest.mark.slow
 def test_a_run_that_is_stopped_writes_its_report_and_goes_on(tmp_path, monkeypatch, capsys, error):
     from assignments.grader import __main__ as grader
 
@@ -159,6 +163,7 @@ def test_a_run_that_is_stopped_writes_its_report_and_goes_on(tmp_path, monkeypat
     assert "1 were done before" in said or "2 were done before" in said
 
 
+@pytest.mark.slow
 def test_a_class_with_a_roster_from_the_archive_to_the_tables(tmp_path):
     """All that the instructors' page says of OUT, in one run of the command and a second one."""
     from nbgrader.api import Gradebook

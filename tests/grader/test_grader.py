@@ -20,6 +20,7 @@ from mha_lib.teaching import CATALOGUE
 from tests.grader import assignment, submissions
 
 ROOT = assignment.ROOT
+pytestmark = pytest.mark.slow
 WRITTEN = ["specialisation", "why_predicted", "why_mended", "why_memory", "why_reading"]
 FULL = {
     "softmax": 2, "attention": 4, "split_heads": 2, "merge_heads": 2,

@@ -13,6 +13,7 @@ import pytest
 
 from tests.grader import assignment, submissions
 
+pytestmark = pytest.mark.slow
 FULL = {
     "softmax": 2, "attention": 4, "split_heads": 2, "merge_heads": 2,
     "multi_head_attention": 5, "masks": 3, "budget": 2,
