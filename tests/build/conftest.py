@@ -1,0 +1,42 @@
+"""A small book with a made-up address, and one without, that several modules look at."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from tests.notebooks import ROOT
+
+ADDRESS = "https://github.com/somebody-else/their.book"
+PAGES = (
+    "index.ipynb", "02_split_attend_concat_project.ipynb", "for_students.md", "for_instructors.md",
+    "notation.md",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session", params=["", ADDRESS], ids=["no address", "address"])
+def book(request, tmp_path_factory):
+    """Build some pages with an address and without one; return it, and the site's folder."""
+    folder = tmp_path_factory.mktemp("book")
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
+    config["repository"]["url"] = request.param
+    config["execute"]["execute_notebooks"] = "off"
+    (folder / "_config.yml").write_text(yaml.safe_dump(config), "utf-8")
+    others = [{"file": f"chapters/{name.split('.')[0]}"} for name in PAGES[1:]]
+    contents = {"format": "jb-book", "root": "chapters/index", "chapters": others}
+    (folder / "_toc.yml").write_text(yaml.safe_dump(contents), "utf-8")
+    for name in ("_ext", "_static"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "CITATION.cff", folder)
+    shutil.copytree(ROOT / "assignments" / "release", folder / "assignments" / "release")
+    (folder / "chapters").mkdir()
+    for name in (*PAGES, "references.bib", "descriptions.yml"):
+        shutil.copy(ROOT / "chapters" / name, folder / "chapters")
+    program = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "build", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603 - our own
+    site = folder / "_build" / "html"
+    assert (site / "chapters" / "index.html").exists(), done.stdout + done.stderr
+    return request.param, site
