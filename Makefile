@@ -21,7 +21,7 @@ unexport MPLBACKEND PYTHONOPTIMIZE PYTHONWARNINGS
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book check test seeds screens versions mutate test-all serve lab notebooks assignment grade exam slides \
+.PHONY: help book check test seeds screens versions mutate test-all serve lab notebooks assignment grade exam slides pdf release \
 	weights measure-heads bench bench-site bench-train bench-grade clean
 
 help:
@@ -40,6 +40,8 @@ help:
 	@echo "make grade SUBMISSIONS=folder OUT=folder   grade notebooks of the assignment; ROSTER=file DUE=time BOOK=address"
 	@echo "make exam OUT=folder       write exam questions for Moodle, Canvas and paper; SEED=number for others"
 	@echo "make slides OUT=folder     write slides of each chapter, which open without a network"
+	@echo "make pdf        print the chapter into _build/release (needs Chromium)"
+	@echo "make release    the same, the site as a zip that opens from its file, and the library as a wheel"
 	@echo "make weights    fetch the trained encoder of chapter 5, 91 MB, once"
 	@echo "make measure-heads   measure its heads again, half an hour; with TREEBANK=file on your texts"
 	@echo "make bench      measure attention beside PyTorch and onnxruntime, which it fetches"
@@ -108,6 +110,12 @@ exam: $(GRADER)
 slides: $(GRADER) book
 	@test -n "$(OUT)" || { echo "say: make slides OUT=folder"; exit 2; }
 	@$(BIN)/python -m assignments.slides "$(OUT)"
+
+pdf: book $(TESTS)
+	@$(BIN)/python -m release pdf
+
+release: book $(TESTS)
+	@$(BIN)/python -m release
 
 weights: $(READY)
 	@$(BIN)/python -m mha_lib.learning.weights
