@@ -31,7 +31,7 @@ help:
 	@echo "make seeds      check the claims on trained models: twenty seeds, and the encoder of chapter 5"
 	@echo "make versions   test the library on every Python, with the oldest and the newest NumPy"
 	@echo "make mutate     list changes of the numerics that no test notices (not on Windows)"
-	@echo "make screens    try each setting of each widget on each screen, in the browser"
+	@echo "make screens    try each setting of each widget on each screen, and each page in Firefox"
 	@echo "make test-all   test, seeds, screens, versions and mutate"
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
 	@echo "make lab        open the notebooks in JupyterLab"

@@ -93,7 +93,7 @@ def keep_icons(static, icons):
     css = static / ICON_CSS
     rules = ICON_RULE.sub(keep_if_used, css.read_text(encoding="utf-8"))
     for font_file in sorted((static / ICON_FONTS).glob("*.ttf")):
-        font = TTFont(font_file)
+        font = TTFont(font_file, recalcTimestamp=False)  # or no two builds are alike
         cutter = subset.Subsetter()
         cutter.populate(unicodes=code_points)
         cutter.subset(font)

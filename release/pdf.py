@@ -12,6 +12,8 @@ from html import escape
 import yaml
 from bs4 import BeautifulSoup
 from playwright.sync_api import sync_playwright
+from pypdf import PdfWriter
+from pypdf.generic import NameObject, TextStringObject
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 # Pages of the first part and these; the classroom and the reference stay on the site.
@@ -50,7 +52,7 @@ def _place(page, fragment=""):
 def _prefixed(html, page):
     """Return a page's HTML with all its names made unique in a document of many."""
     html = re.sub(r'(?<=\s)(id|for)="', rf'\1="{_place(page)}', html)
-    html = re.sub(r'(href="#|url\(#)', rf"\1{_place(page)}", html)
+    html = re.sub(r'(href="#|url\(#)', rf"\g<1>{_place(page)}", html)
     return re.sub(
         r'(aria-(?:labelledby|describedby|controls)=")([^"]*)',
         lambda names: names[1] + " ".join(_place(page, name) for name in names[2].split()),
@@ -125,18 +127,43 @@ def _print(browser, page_file, path):
     page.goto(page_file.resolve().as_uri(), wait_until="load")
     page.evaluate("document.fonts.ready.then(() => {})")
     page.pdf(
-        path=path, format="A4", outline=True, tagged=True, print_background=True,
+        path=path, format="A4", scale=0.75, outline=True, tagged=True, print_background=True,
         display_header_footer=True, header_template="<span></span>", footer_template=FOOT,
         margin={"top": "18mm", "bottom": "18mm", "left": "16mm", "right": "16mm"},
     )  # fmt: skip
     page.close()
 
 
+def _finish(path, html):
+    """Give bookmarks the words of their headings: Chromium says those twice that a page pushes on.
+
+    The time of printing goes, so that the same book gives the same file.
+    """
+    document = BeautifulSoup(html, "html.parser")
+    titles = [" ".join(each.get_text().split()) for each in document.select("h1, h2, h3")]
+    writer = PdfWriter(clone_from=path)
+
+    def walk(mark):
+        while mark is not None:
+            mark = mark.get_object()
+            yield mark
+            yield from walk(mark.get("/First"))
+            mark = mark.get("/Next")
+
+    marks = list(walk(writer.get_outline_root().get("/First")))
+    for mark, title in zip(marks, titles, strict=True):
+        mark[NameObject("/Title")] = TextStringObject(title)
+    for time in ("/CreationDate", "/ModDate"):
+        writer.metadata = {k: v for k, v in writer.metadata.items() if k != time}
+    writer.write(path)
+
+
 def write(site, contents, path, address="", chromium=None):
     """Print the chapter into the file at ``path``, with a browser that runs already or another."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    html = combined(site, pages_of(contents), address)
     page_file = path.with_suffix(".html")
-    page_file.write_text(combined(site, pages_of(contents), address), encoding="utf-8")
+    page_file.write_text(html, encoding="utf-8")
     if chromium:
         _print(chromium, page_file, path)
     else:
@@ -148,6 +175,7 @@ def write(site, contents, path, address="", chromium=None):
             _print(browser, page_file, path)
             browser.close()
     page_file.unlink()
+    _finish(path, html)
 
 
 def contents_of(root):

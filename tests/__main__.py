@@ -3,7 +3,7 @@
     python -m tests check   # before every commit: style, types, imports and the fast tests
     python -m tests         # all that a contributor's machine should see, the book's build included
     python -m tests seeds   # what the book claims of trained models, trained and measured anew
-    python -m tests screens # each setting of each widget, on each screen
+    python -m tests screens # each setting of each widget, on each screen and in Firefox
 
 The commands of a stage run at the same time.  The first stage that fails is the last.
 """
@@ -27,6 +27,7 @@ LATER = [
 ]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval.ini"]
 LAB, GRADER = "tests/browser/test_lab.py", "tests/grader/test_grader.py"
+RELEASE = "tests/browser/test_release.py"  # prints the chapter once, for all of its tests
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
 BUILD = ["jupyter-book", "build", ".", "--all", "-W", "-n", "--keep-going"]
 if shutil.which("make"):  # which leaves out what is there already
@@ -62,8 +63,9 @@ TEST = CHECK | {
             "--maxschedchunk=1",
             "tests/browser",
             f"--ignore={LAB}",
+            f"--ignore={RELEASE}",
         ],
-        [*ALONE, LAB, "tests/build", "tests/exam", "tests/grader", f"--ignore={GRADER}"],
+        [*ALONE, LAB, RELEASE, "tests/build", "tests/exam", "tests/grader", f"--ignore={GRADER}"],
     ],
 }
 CLAIMS = {
@@ -73,8 +75,8 @@ CLAIMS = {
     "the trained encoder, measured again": [[*SHARED, "loadfile", "-rs", "tests/measured"]],
 }
 SCREENS = {
-    "each setting of each widget, on each screen": [
-        [*ALONE, "-n", WAITING, "--dist", "load", "-m", "slow", "tests/browser"]
+    "each setting of each widget, on each screen and in Firefox; two builds compared": [
+        [*ALONE, "-n", WAITING, "--dist", "load", "-m", "slow", "tests/build", "tests/browser"]
     ],
 }
 

@@ -64,6 +64,10 @@ class Firefox:
                     raise RuntimeError(f"{method}: {answer['error']}: {answer['message']}")
                 return answer["result"]
 
+    def close(self):
+        """Hang up."""
+        self._socket.close()
+
     def _heard(self, method, event):
         if method == "network.beforeRequestSent":
             self.asked.append(event["request"]["url"])
@@ -111,7 +115,9 @@ def running(path):
                 stdout=log, stderr=log,
             )  # fmt: skip
         try:
-            yield Firefox(_address(process, said))
+            window = Firefox(_address(process, said))
+            yield window
+            window.close()
         finally:
             process.terminate()
             process.wait(SECONDS)
