@@ -127,6 +127,7 @@ measure-heads: $(MODEL) weights
 
 bench-site: book $(TESTS)
 	$(BIN)/python bench/site.py
+	$(BIN)/python bench/lighthouse.py
 
 # PyTorch gets an environment of its own: nothing else in the book needs it.
 _build/bench/torch/.ready: $(READY)

@@ -169,3 +169,13 @@ def test_scripts_that_call_other_hosts_are_gone(page):
     scripts = " ".join(script.get_text() for script in soup.find_all("script")).lower()
     for name in ("thebe", "unpkg", "cdn.", "jsdelivr", "googletagmanager"):
         assert name not in scripts
+
+
+def test_a_page_is_painted_with_one_style_sheet_and_no_script_before_it(any_page):
+    """Else a browser shows nothing until it has each of a dozen."""
+    path, soup = any_page
+    if path == SITE / "index.html":  # which only leads on
+        return
+    assert len(soup.select("link[rel=stylesheet]")) == 1
+    waits = [tag["src"] for tag in soup.select("script[src]:not([defer])")]
+    assert waits == [] or path.name == "search.html"
