@@ -21,7 +21,7 @@ unexport MPLBACKEND PYTHONOPTIMIZE PYTHONWARNINGS
 SOURCES := $(shell find _config.yml _toc.yml _ext _static chapters mha_lib pyproject.toml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.*/*' 2>/dev/null)
 
-.PHONY: help book check test seeds screens slow versions mutate test-all serve lab notebooks assignment grade exam slides \
+.PHONY: help book check test seeds screens slow versions mutate test-all serve lab notebooks assignment grade exam slides pdf release \
 	weights measure-heads bench bench-site bench-train bench-grade clean
 
 help:
@@ -31,7 +31,7 @@ help:
 	@echo "make seeds      check the claims on trained models: twenty seeds, and the encoder of chapter 5"
 	@echo "make versions   test the library on every Python, with the oldest and the newest NumPy"
 	@echo "make mutate     list changes of the numerics that no test notices (not on Windows)"
-	@echo "make screens    try each setting of each widget on each screen, in the browser"
+	@echo "make screens    try each setting of each widget on each screen, and each page in Firefox"
 	@echo "make slow       grade submissions of every kind, and name all pairs of mistakes"
 	@echo "make test-all   test, seeds, screens, slow, versions and mutate"
 	@echo "make serve      build, then serve the site on http://localhost:$(PORT)"
@@ -41,6 +41,8 @@ help:
 	@echo "make grade SUBMISSIONS=folder OUT=folder   grade notebooks of the assignment; ROSTER=file DUE=time BOOK=address"
 	@echo "make exam OUT=folder       write exam questions for Moodle, Canvas and paper; SEED=number for others"
 	@echo "make slides OUT=folder     write slides of each chapter, which open without a network"
+	@echo "make pdf        print the chapter into _build/release (needs Chromium)"
+	@echo "make release    the same, the site as a zip that opens from its file, and the library as a wheel"
 	@echo "make weights    fetch the trained encoder of chapter 5, 91 MB, once"
 	@echo "make measure-heads   measure its heads again, half an hour; with TREEBANK=file on your texts"
 	@echo "make bench      measure attention beside PyTorch and onnxruntime, which it fetches"
@@ -113,6 +115,12 @@ slides: $(GRADER) book
 	@test -n "$(OUT)" || { echo "say: make slides OUT=folder"; exit 2; }
 	@$(BIN)/python -m assignments.slides "$(OUT)"
 
+pdf: book $(TESTS)
+	@$(BIN)/python -m release pdf
+
+release: book $(TESTS)
+	@$(BIN)/python -m release
+
 weights: $(READY)
 	@$(BIN)/python -m mha_lib.learning.weights
 
@@ -123,6 +131,7 @@ measure-heads: $(MODEL) weights
 
 bench-site: book $(TESTS)
 	$(BIN)/python bench/site.py
+	$(BIN)/python bench/lighthouse.py
 
 # PyTorch gets an environment of its own: nothing else in the book needs it.
 _build/bench/torch/.ready: $(READY)

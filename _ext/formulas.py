@@ -77,7 +77,10 @@ def keep_signs(app, exception):
         for formula in re.findall(r"<math.*?</math>", page.read_text("utf-8"), flags=re.DOTALL):
             signs |= {ord(sign) for sign in unescape(re.sub(r"<[^>]*>", "", formula))}
     package = find_spec("ziamath").submodule_search_locations[0]
-    font = TTFont(Path(package) / "fonts" / "STIXTwoMath-Regular.ttf")
+    font = TTFont(
+        Path(package) / "fonts" / "STIXTwoMath-Regular.ttf",
+        recalcTimestamp=False,  # or no two builds are alike
+    )
     options = subset.Options(layout_features=["ssty", "kern"], notdef_outline=True, hinting=False)
     cutter = subset.Subsetter(options)
     cutter.populate(unicodes=signs | {ITALIC[sign] for sign in signs if sign in ITALIC})

@@ -4,8 +4,7 @@
 - The theme's icon script (1.5 MB) is replaced by the theme's own icon font, cut down to the
   icons that occur on the site.
 - The search index is loaded by the search page alone: the book does not search while one types.
-- On the way, markup that accessibility checkers reject is mended, and the search page is kept from
-  quoting raw formulas.
+- On the way, markup that accessibility checkers reject is mended.
 """
 
 import re
@@ -35,7 +34,6 @@ MENDED = (
     # myst-nb names what unfolds otherwise than what is written on it.
     (re.compile(r'(?<=<summary) aria-label="Toggle hidden content"'), ""),
 )
-SEARCH_EXCERPTS = Path(__file__).with_name("search_excerpts.js")
 # Never loaded by a page that the two functions below have passed.
 UNUSED_FILES = ("*.map", "*webpack-macros.html", "scripts/fontawesome.js*")
 
@@ -70,8 +68,6 @@ def trim_site(app, exception):
     for pattern in UNUSED_FILES:
         for file in (site / "_static").rglob(pattern):
             file.unlink()
-    with (site / "_static" / "searchtools.js").open("a", encoding="utf-8") as script:
-        script.write(SEARCH_EXCERPTS.read_text(encoding="utf-8"))
     keep_icons(site / "_static", icons)
 
 
@@ -97,7 +93,7 @@ def keep_icons(static, icons):
     css = static / ICON_CSS
     rules = ICON_RULE.sub(keep_if_used, css.read_text(encoding="utf-8"))
     for font_file in sorted((static / ICON_FONTS).glob("*.ttf")):
-        font = TTFont(font_file)
+        font = TTFont(font_file, recalcTimestamp=False)  # or no two builds are alike
         cutter = subset.Subsetter()
         cutter.populate(unicodes=code_points)
         cutter.subset(font)

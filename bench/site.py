@@ -29,6 +29,10 @@ PACKAGES = {
     "mathjax": "3.2.2",
     "requirejs": "2.3.4",
 }
+OURS = (
+    "definitions", "formulas", "offline_assets", "page_files", "page_heads", "search_excerpts",
+    "static_widgets",
+)  # fmt: skip
 # A widget is ready once its result is drawn; the moment is taken inside the page.
 WATCH = """
 window.readyAt = null;
@@ -67,16 +71,17 @@ MOVE = """async () => {
 
 
 def build_stock():
-    """Build the book without our two extensions; return the site's folder."""
+    """Build the book without what we do to its site; return the site's folder."""
     source = WORK / "stock"
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
-    for name in ("chapters", "_static", "_ext", "_toc.yml"):
+    for name in ("chapters", "_static", "_ext", "_toc.yml", "CITATION.cff"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
-    for extension in ("offline_assets", "static_widgets"):
+    for extension in OURS:
         del config["sphinx"]["local_extensions"][extension]
+    del config["sphinx"]["config"]["html_math_renderer"]
     # Without the checksum of the minified require.js, of which npm has only the full text.
     config["sphinx"]["config"]["nb_ipywidgets_js"] = {
         "https://cdnjs.cloudflare.com/ajax/libs/require.js/2.3.4/require.min.js": {},

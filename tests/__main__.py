@@ -3,8 +3,8 @@
     python -m tests check   # before every commit: style, types, imports and the fast tests
     python -m tests         # all that a contributor's machine should see, the book's build included
     python -m tests seeds   # what the book claims of trained models, trained and measured anew
-    python -m tests screens # each setting of each widget, on each screen
-    python -m tests slow    # submissions of every kind, all pairs of mistakes, notebooks that wait
+    python -m tests screens # each setting of each widget, on each screen and in Firefox
+    python -m tests slow    # submissions of every kind, all pairs of mistakes
 
 The commands of a stage run at the same time.  The first stage that fails is the last.
 """
@@ -70,14 +70,15 @@ CLAIMS = {
     "the trained encoder, measured again": [[*SHARED, "loadfile", "-rs", "tests/measured"]],
 }
 SCREENS = {
-    "each setting of each widget, on each screen": [
-        [*ALONE, "-n", WAITING, "--dist", "load", "-m", "slow", "tests/browser"]
+    # What shares one print of the chapter, or one Firefox, is one group.
+    "each setting of each widget, on each screen and in Firefox; two builds; a release": [
+        [*ALONE, "-n", WAITING, "--dist", "loadgroup", "-m", "slow", "tests/build", "tests/browser"]
     ],
 }
 SLOW = {
     # What shares one run of the grader is one file.
-    "submissions of every kind, pairs of mistakes, notebooks that wait": [
-        [*SHARED, "loadfile", "-m", "slow", "tests/build", "tests/grader", "tests/teaching"]
+    "submissions of every kind, all pairs of mistakes": [
+        [*SHARED, "loadfile", "-m", "slow", "tests/grader", "tests/teaching"]
     ],
 }
 

@@ -4,12 +4,16 @@
 text outputs, which nbval then holds the book to.  It draws the README's picture anew as well.
 Figures and widget state are left out of notebooks: they are large, differ between machines, and
 nbval does not compare them.
+
+Colab opens the notebooks of the repository as they are.  Once the book has an address, each begins
+with a cell that installs the library from there; anywhere else it does nothing.
 """
 
 import sys
 from pathlib import Path
 
 import nbformat
+import yaml
 
 from _ext.execution import BookClient, set_environment
 from mha_lib.figures.diagram import MechanismDiagram
@@ -45,6 +49,39 @@ METADATA = {
 NOT_COMMITTED = ("image/png", "application/vnd.jupyter.widget-view+json")
 # What stands for a drawing: that there is one, nbval compares; tests/nbval.ini leaves out which.
 EMPTY_DRAWING = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+
+# The page does without it; Binder and Jupyter have the library already.
+COLAB = """\
+# In Colab: install the library of this book.  Elsewhere this cell does nothing.
+import sys
+
+if "google.colab" in sys.modules:
+    %pip install --quiet "mha_lib[book] @ git+ADDRESS"
+"""
+
+
+def address():
+    """Return where the book's repository is, or "" while no address is set."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    return config["repository"]["url"]
+
+
+def is_for_colab(cell):
+    """Whether ``cell`` is the one that installs the library, from whatever address."""
+    return cell.cell_type == "code" and cell.source.startswith(COLAB.splitlines()[0])
+
+
+def with_colab(notebook, address):
+    """Return a copy of ``notebook`` whose first code cell installs from ``address``, if any."""
+    notebook = nbformat.from_dict(notebook)
+    notebook.cells = [cell for cell in notebook.cells if not is_for_colab(cell)]
+    if address:
+        source = COLAB.replace("ADDRESS", address).strip()
+        cell = nbformat.v4.new_code_cell(source, metadata={"tags": ["remove-cell"]})
+        cell["id"] = "for-colab"
+        notebook.cells.insert(1, cell)  # the title comes first
+    return notebook
 
 
 def read(path):
@@ -84,7 +121,7 @@ def _merged_streams(outputs):
 
 def refresh(path):
     """Run the notebook at ``path`` and save it with its outputs."""
-    notebook = read(path)
+    notebook = with_colab(read(path), address())
     BookClient(notebook, path).execute()
     nbformat.write(normalised(notebook), path)
 

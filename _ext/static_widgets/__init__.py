@@ -49,7 +49,11 @@ def rewrite_page(body, state):
     data = json.dumps(_page_data(state, shown), separators=(",", ":"))
     # A script element ends at the first "</", whatever it stands in.
     data = data.replace("</", "<\\/").replace("<!--", "<\\u0021--")
-    return f'{body}\n<script type="application/json" id="widget-data">{data}</script>\n', True
+    page = f'{body}\n<script type="application/json" id="widget-data">{data}</script>\n'
+    # Jupyter's ids are random, and the same book shall give the same page.
+    for number, model_id in enumerate(shown, 1):
+        page = page.replace(f'"{model_id}"', f'"widget-{number}"')
+    return page, True
 
 
 def _view_html(model_id, state, shown):

@@ -53,6 +53,13 @@ def test_all_cells_were_run_in_order_and_nothing_went_wrong(path):
             assert output.output_type != "error" or "raises-exception" in tags(cell)
 
 
+def test_in_colab_it_installs_the_library_from_the_address_that_is_set(path):
+    cells = notebooks.read(path)
+    assert notebooks.with_colab(cells, notebooks.address()).cells == cells.cells, (
+        "its cell for Colab has another address than _config.yml: run `make notebooks`"
+    )
+
+
 def test_outputs_name_no_place_on_the_machine_that_ran_them(path):
     for cell in code_cells(path):
         assert str(notebooks.ROOT) not in str(cell.outputs), cell.source

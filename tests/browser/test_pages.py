@@ -324,9 +324,10 @@ def test_paper_shows_what_was_folded_except_code_and_the_screen_folds_it_again(v
 
 
 @pytest.mark.parametrize("words", ["d_k", "width", "eigenvectors", "frac", "axes"])
-def test_search_quotes_formulas_as_they_are_read(visit, site, words):
+@pytest.mark.parametrize("from_file", [False, True], ids=["served", "file"])
+def test_search_quotes_pages_as_they_are_read(visit, site, words, from_file):
     window = visit()
-    tab = window.open(f"{site}/search.html?q={words}")
+    tab = window.open(f"{SITE.as_uri() if from_file else site}/search.html?q={words}")
     said = tab.locator(".search-summary", has_text="found ").inner_text()  # once it has searched
     n_found = int(said.split("found ")[1].split()[0])
     quoted = tab.locator("ul.search > li:has(p.context)")
@@ -334,7 +335,8 @@ def test_search_quotes_formulas_as_they_are_read(visit, site, words):
     quoted.nth(pages - 1).wait_for()
     texts = quoted.locator("p.context").all_inner_texts()
     assert 0 < pages <= n_found
-    assert not [text for text in texts if "\\" in text or "Contents" in text]
+    for markup in ("\\", "$", ":::", "```", "Contents"):
+        assert not [text for text in texts if markup in text]
     if words == "d_k":
         assert any("values of width d_k = d/h." in text for text in texts)
     if words == "eigenvectors":  # a formula that cannot be told in a line is left out

@@ -1,50 +1,25 @@
 """The book's address: nothing names one until it is set, and everything follows it then."""
 
 import re
-import shutil
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import book_options
 import nbformat
 import pytest
-import yaml
 from bs4 import BeautifulSoup
+from IPython.core.interactiveshell import InteractiveShell
 from sphinx.errors import ExtensionError
 
+from tests import notebooks
+from tests.build.conftest import ADDRESS
 from tests.notebooks import ROOT
 
-ADDRESS = "https://github.com/somebody-else/their.book"
 INSTALL = f'pip install "mha_lib[book] @ git+{ADDRESS}"'
 PAGES = ("index.ipynb", "for_students.md", "for_instructors.md")
+CHAPTER = "02_split_attend_concat_project"
 HOSTS = ("github.com", "mybinder.org", "colab.research.google.com")
 UNRESOLVED = ("{{", "ADDRESS", "with an address")
-
-
-@pytest.fixture(scope="module", params=["", ADDRESS], ids=["no address", "address"])
-def book(request, tmp_path_factory):
-    """Build the first page and those for the classroom, with an address and without one."""
-    folder = tmp_path_factory.mktemp("book")
-    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
-    config["repository"]["url"] = request.param
-    config["execute"]["execute_notebooks"] = "off"
-    (folder / "_config.yml").write_text(yaml.safe_dump(config), "utf-8")
-    others = [{"file": f"chapters/{name.split('.')[0]}"} for name in PAGES[1:]]
-    contents = {"format": "jb-book", "root": "chapters/index", "chapters": others}
-    (folder / "_toc.yml").write_text(yaml.safe_dump(contents), "utf-8")
-    for name in ("_ext", "_static"):
-        shutil.copytree(ROOT / name, folder / name)
-    shutil.copytree(ROOT / "assignments" / "release", folder / "assignments" / "release")
-    (folder / "chapters").mkdir()
-    for name in (*PAGES, "references.bib"):
-        shutil.copy(ROOT / "chapters" / name, folder / "chapters")
-    program = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", program, "build", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603 - our own
-    site = folder / "_build" / "html"
-    assert (site / "chapters" / "index.html").exists(), done.stdout + done.stderr
-    return request.param, site
 
 
 def text_of(path):
@@ -114,21 +89,71 @@ def test_the_menus_follow_it_and_the_download_stays(book):
     ],
 )  # fmt: skip
 def test_an_address_that_would_lead_nowhere_is_refused_with_the_right_form(address):
-    config = SimpleNamespace(html_theme_options={"repository_url": address}, myst_substitutions={})
+    config = SimpleNamespace(
+        html_theme_options={"repository_url": address}, myst_substitutions={}, html_baseurl=""
+    )
     with pytest.raises(ExtensionError, match=r"write it as https://github\.com/OWNER/NAME, or"):
         book_options._set_options(None, config)
 
 
 def test_a_book_without_a_repository_in_its_settings_has_no_address():
-    config = SimpleNamespace(html_theme_options={"launch_buttons": {}}, myst_substitutions={})
+    config = SimpleNamespace(
+        html_theme_options={"launch_buttons": {}}, myst_substitutions={}, html_baseurl=""
+    )
     book_options._set_options(None, config)
     assert config.html_theme_options["repository_url"] == ""
     assert "launch_buttons" not in config.html_theme_options
 
 
-def test_the_address_is_committed_empty_and_stands_nowhere_else():
-    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
-    assert config["repository"]["url"] == ""
+def test_pages_can_be_mended_and_asked_about_where_they_come_from(book):
+    address, site = book
+    page = BeautifulSoup((site / "chapters" / f"{CHAPTER}.html").read_text("utf-8"), "html.parser")
+    links = {link["href"] for link in page.select("header a[href], .bd-header-article a[href]")}
+    edit = f"{ADDRESS}/edit/main/chapters/{CHAPTER}.ipynb"
+    issue = next((link for link in links if "/issues/new" in link), "")
+    assert (edit in links) == bool(address)
+    assert issue.startswith(f"{ADDRESS}/issues/new?") == bool(address)
+    assert (f"chapters/{CHAPTER}.html" in issue) == bool(address)
+
+
+def test_a_notebook_installs_the_library_in_colab_and_nowhere_else(monkeypatch):
+    path = ROOT / "chapters" / f"{CHAPTER}.ipynb"
+    before = notebooks.with_colab(notebooks.read(path), "")
+    twice = notebooks.with_colab(notebooks.with_colab(before, "https://github.com/a/b"), ADDRESS)
+    nbformat.validate(twice)
+    cell = next(cell for cell in twice.cells if cell.cell_type == "code")
+    assert twice.cells[0].source.startswith("# ")  # the title
+    assert INSTALL.removeprefix("pip install ") in cell.source
+    assert [other for other in twice.cells if other is not cell] == before.cells
+    assert cell.metadata.tags == ["remove-cell"]  # not on the page
+    assert notebooks.with_colab(twice, "") == before
+
+    shell, ran = InteractiveShell.instance(), []
+    monkeypatch.setattr(shell, "run_line_magic", lambda name, line, **_: ran.append((name, line)))
+    shell.run_cell(cell.source).raise_error()
+    assert ran == []
+    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    shell.run_cell(cell.source).raise_error()
+    assert ran == [("pip", f'install --quiet "mha_lib[book] @ git+{ADDRESS}"')]
+
+
+@pytest.mark.parametrize(
+    ("address", "published"),
+    [
+        (ADDRESS, "https://somebody-else.github.io/their.book/"),
+        ("https://github.com/Some-Body/Book", "https://some-body.github.io/Book/"),
+        ("https://github.com/Some-Body/some-body.github.io", "https://some-body.github.io/"),
+    ],
+)
+def test_where_github_publishes_it_follows(address, published):
+    assert book_options.pages_address(address) == published
+
+
+def test_the_address_stands_in_one_place():
+    """Those who publish write it there; the cells for Colab are made from it."""
     patterns = ("*.md", "*.cff", "*.toml", "chapters/*", "assignments/**/*.ipynb", "mha_lib/*.py")
     for path in (path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()):
-        assert "github.com" not in path.read_text("utf-8"), path
+        text = path.read_text("utf-8")
+        if path in notebooks.PATHS:
+            text = nbformat.writes(notebooks.with_colab(notebooks.read(path), ""))
+        assert "github.com" not in text, path

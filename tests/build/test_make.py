@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -194,8 +195,8 @@ def test_make_ends_where_there_is_none(checkout, install):
 )  # fmt: skip
 def test_make_book_says_how_to_set_the_address_until_it_is_set(checkout, url, is_set):
     config = (ROOT / "_config.yml").read_text("utf-8")
-    assert config.count('\n  url: ""\n') == 1
-    new = config.replace('\n  url: ""\n', f"\n  url: {url}\n")
+    new, count = re.subn(r"(?<=\nrepository:\n  url:).*", f" {url}", config)
+    assert count == 1
     (checkout / "_config.yml").write_text(new, encoding="utf-8")
     done = make(checkout, "book", "--old-file=_build/html/.built")
     assert done.returncode == 0, done.stderr
