@@ -72,6 +72,7 @@ def test_a_link_preview_has_a_picture_once_there_is_an_address(book):
     assert meta(page, "twitter:card") == "summary_large_image"
     assert meta(page, "og:image:alt")
     assert page.find("link", rel="canonical")["href"] == f"{HOME}chapters/index.html"
+    assert meta(page, "og:image").startswith(HOME)  # a preview is made elsewhere
     picture = meta(page, "og:image").removeprefix(HOME)
     size = meta(page, "og:image:width"), meta(page, "og:image:height")
     with Image.open(site / picture) as image:
