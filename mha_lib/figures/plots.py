@@ -597,8 +597,9 @@ def plot_pruning(
     ----------
     curves : dict of str to float array, each (S, L * h + 1)
         Accuracy with all heads, without one, ..., without any; one row per seed.  Lines are
-        medians over the seeds.  "best choice" and "worst choice", of all choices of as many heads,
-        are the edges of an area: the largest and the smallest over the seeds.
+        medians over the seeds, and strokes reach from the lowest seed to the highest.  "best
+        choice" and "worst choice", of all choices of as many heads, are the edges of an area: the
+        largest and the smallest over the seeds.
     floor : float
         Accuracy without any head.
     ax : matplotlib Axes
@@ -628,6 +629,9 @@ def plot_pruning(
         colour, mark, width, size = _order_look(name)
         style: dict[str, Any] = {"color": colour, "marker": mark, "zorder": 9 - i}
         ax.plot(kept, curve, linewidth=width, markersize=size, markeredgecolor=PAGE, **style)
+        if name in curves and name != "best choice":
+            low, high = curves[name].min(axis=0), curves[name].max(axis=0)
+            ax.vlines(kept, low, high, color=colour, linewidth=3, alpha=0.4, zorder=8 - i)
     ax.set(xlabel="heads kept", ylabel="accuracy", ylim=(0, 1.03), xlim=(total + 0.2, -0.2))
     ax.set_xticks(kept)
     values = [curve[total - at] for curve in shown.values()]

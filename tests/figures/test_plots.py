@@ -202,9 +202,13 @@ def test_pruning_runs_from_all_heads_to_none_and_names_its_curves_at_half():
         start, end = lead.get_transform().transform(np.transpose(lead.get_data()))
         np.testing.assert_allclose(start, ax.transData.transform((2, curve[3])))
         assert end[1] == pytest.approx(ax.transAxes.transform(text.xy)[1])
-    area = ax.collections[0].get_paths()[0].vertices
+    area, *spreads = ax.collections
+    area = area.get_paths()[0].vertices
     assert area[:, 1].min() == curves["worst choice"].min()
     assert area[:, 1].max() == curves["best choice"].max()
+    for strokes, name in zip(spreads, list(curves)[:3], strict=True):
+        ends = np.array(strokes.get_segments())[..., 1]  # lowest and highest seed, heads falling
+        np.testing.assert_allclose(ends.T, [curves[name].min(axis=0), curves[name].max(axis=0)])
     assert ax.get_legend() is None
 
 
@@ -213,7 +217,7 @@ def test_pruning_names_its_curves_where_it_is_asked_to():
     del curves["worst choice"]
     ax = plots.plot_pruning(curves, 0.125, plt.subplots()[1], at=np.int64(4))
     assert ax.texts[0].get_text() == f"greedy {np.median(curves['greedy'], axis=0)[1]:.2f}"
-    assert len(ax.collections) == 0
+    assert len(ax.collections) == 3  # the spreads, and no area
     with pytest.raises(ValueError, match="at=6, but there are 5 heads: use at <= 5"):
         plots.plot_pruning(curves, 0.1, ax, at=6)
 
