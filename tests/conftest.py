@@ -1,5 +1,8 @@
 """What several test modules share."""
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,18 @@ from mha_lib.learning.experiments import run_induction, run_three_jobs
 from mha_lib.learning.models import TokenModel
 from mha_lib.learning.pruning import study_pruning
 from mha_lib.learning.weights import weights_folder
+
+# The first has no windows and no menus, and takes half the time.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture
@@ -79,3 +94,25 @@ def encoder():
     if not weights_folder().is_dir():
         pytest.skip(f"the weights are not in {weights_folder()}: run `make weights`")
     return Encoder.load(dtype=np.float64)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Return the system's Chromium, driven by Playwright, which starts once in a process.
+
+    Without one the tests are skipped on a reader's machine, and fail in CI, where the environment
+    variable CI is set.
+    """
+    path = next(filter(None, map(shutil.which, NAMES)), None)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        sync_playwright = None
+    if path is None or sync_playwright is None:
+        missing = "no Chromium found" if path is None else "playwright is not installed"
+        report = pytest.fail if os.environ.get("CI") else pytest.skip
+        report(f"browser tests not run: {missing} (install chromium and `pip install playwright`)")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield chromium
+        chromium.close()

@@ -1,14 +1,12 @@
 """A real browser, cut off from every host but this one, and what it complained about.
 
-Chromium is the system's.  Without one the tests are skipped on a reader's machine, and fail
-in CI, where the environment variable CI is set.
+Chromium is the system's; `browser` in tests/conftest.py starts it.
 """
 
 import contextlib
 import functools
 import http.server
 import json
-import os
 import re
 import shutil
 import threading
@@ -26,35 +24,6 @@ PAGES = sorted(
     key=lambda path: (-path.stat().st_size, path),
 )
 PAGES = [path.relative_to(SITE).as_posix() for path in PAGES] or ["index.html"]
-# The first has no windows and no menus, and takes half the time.
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Return the system's Chromium, driven by Playwright."""
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        sync_playwright = None
-    if path is None or sync_playwright is None:
-        missing = "no Chromium found" if path is None else "playwright is not installed"
-        report = pytest.fail if os.environ.get("CI") else pytest.skip
-        report(f"browser tests not run: {missing} (install chromium and `pip install playwright`)")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
 
 
 class Visit:

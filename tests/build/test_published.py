@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 from page_heads import HEIGHT, WIDTH, anchored, card, pages_without_description
 from PIL import Image
 
-from tests.browser.conftest import Visit, browser  # noqa: F401
+from tests.browser.conftest import Visit
 
 HOME = "https://somebody-else.github.io/their.book/"
 
@@ -118,7 +118,7 @@ def test_whoever_is_lost_finds_all_that_the_page_has_from_any_depth(published):
 
 
 @pytest.mark.parametrize("at_root", [False, True], ids=["prefix", "root"])
-def test_a_page_that_is_not_there_leads_back(published, browser, at_root, tmp_path):  # noqa: F811
+def test_a_page_that_is_not_there_leads_back(published, browser, at_root, tmp_path):
     site, prefix = published, "/their.book/"
     if at_root:  # the same site, as if the repository were OWNER.github.io
         site, prefix = tmp_path / "site", "/"
