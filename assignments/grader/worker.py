@@ -13,6 +13,7 @@ import importlib.machinery
 import linecache
 import math
 import os
+import signal
 import sys
 import traceback
 import types
@@ -260,6 +261,8 @@ def _own_streams():
 
 def main(shell, wire, guard):
     """Serve requests until there are no more."""
+    # Background jobs of a shell begin with this signal ignored, and a loop would never hear it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     into, out = _own_streams()
     settings = wire.receive(into)
     guard.limit(settings["limits"])

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pathlib
 import secrets
+import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -116,6 +117,7 @@ TESTS = {
     "the end": ("ends()", "KernelDied: Python itself ended while this cell ran"),
     "after the end": ("assert double(1) == 2", None),
 }
+FOREVER = "def forever():\n    while True: pass"
 AFTER = "def softmax(z): return z\nfrom ipywidgets import interact\ninteract(lambda x: x, x=(1, 3))"
 
 
@@ -158,6 +160,23 @@ def judged(tmp_path_factory):
         for cell in found["notebook"]["cells"]
     }
     return found
+
+
+def test_a_loop_is_interrupted_in_the_background_too(tmp_path):
+    """There a shell has told all programs to ignore Ctrl-C, which stops a loop here."""
+    cells = [
+        cell(
+            "def forever():\n    while True: pass", "code", grade=False, solution=True, locked=False
+        ),
+        cell("forever()", "loop", grade=True, solution=False, locked=True, points=1),
+    ]
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        limits = execute.Limits(cell_seconds=1.0)
+        judged = run(nbformat.v4.new_notebook(cells=cells), tmp_path, limits)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert judged["told"]["loop"].startswith("CellTimeoutError: stopped after 1")
 
 
 @pytest.mark.parametrize("name", TESTS)
