@@ -28,6 +28,7 @@ LATER = [
 ]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "tests/nbval.ini"]
 LAB = "tests/browser/test_lab.py"
+LINKS = "tests/browser/test_site.py"  # reads all pages once, without a browser
 SEEDS = [*ALONE, "-m", "slow", "tests/learning"]
 BUILD = ["jupyter-book", "build", ".", "--all", "-W", "-n", "--keep-going"]
 if shutil.which("make"):  # which leaves out what is there already
@@ -59,8 +60,9 @@ TEST = CHECK | {
             "--maxschedchunk=1",
             "tests/browser",
             f"--ignore={LAB}",
+            f"--ignore={LINKS}",
         ],
-        [*ALONE, LAB, "tests/build", "tests/exam", "tests/grader"],
+        [*ALONE, LAB, LINKS, "tests/build", "tests/exam", "tests/grader"],
     ],
 }
 CLAIMS = {
@@ -70,8 +72,8 @@ CLAIMS = {
     "the trained encoder, measured again": [[*SHARED, "loadfile", "-rs", "tests/measured"]],
 }
 SCREENS = {
-    # What shares one print of the chapter, or one Firefox, is one group.
-    "each setting of each widget, on each screen and in Firefox; two builds; a release": [
+    # What shares one print of the chapter, or the decks of slides, is one group.
+    "each setting of each widget, on each screen, in Firefox, on slides; two builds; a release": [
         [*ALONE, "-n", WAITING, "--dist", "loadgroup", "-m", "slow", "tests/build", "tests/browser"]
     ],
 }

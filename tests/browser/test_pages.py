@@ -240,7 +240,9 @@ def looks():
         alive = "static-widget" in text
         for look in LOOKS:
             if alive or look != "without JavaScript":
-                marks = [pytest.mark.slow] if look == "ever narrower" else []
+                # The reference's pages are alike: with `make test` each is looked at once.
+                later = look == "ever narrower" or ("reference/" in page and look != "light")
+                marks = [pytest.mark.slow] if later else []
                 yield pytest.param(page, look, id=f"{page}, {look}", marks=marks)
 
 
@@ -297,7 +299,10 @@ def words_on(paper):
     return letters, unseen
 
 
-@pytest.mark.parametrize("name", ["01_why_one_head_is_not_enough", "06_watch_out_for"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("01_why_one_head_is_not_enough", marks=pytest.mark.slow), "06_watch_out_for"],
+)
 def test_paper_shows_what_was_folded_except_code_and_the_screen_folds_it_again(visit, site, name):
     tab = visit().open(f"{site}/chapters/{name}.html")
     unfolded = "document.querySelector('.sd-dropdown').open = true"  # by the reader, to stay so

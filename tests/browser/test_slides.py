@@ -8,6 +8,8 @@ from assignments.slides.__main__ import main
 from assignments.slides.deck import EXECUTED, make_decks
 from tests.browser.conftest import ROOT, Visit
 
+# The decks are made once, for all of them.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slides")]
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
 # How a slide stands once all its answers are shown: beyond its frame, and how small.
 FIT = """() => {
